@@ -82,7 +82,7 @@ class Report:
     @property
     def problems(self) -> list[str]:
         """Where each problem is."""
-        return list(self.read(self.manifest["problems"])["problems"]["where"])
+        return [row["where"] for row in rows(self.read(self.manifest["problems"])["problems"])]
 
     def everything(self) -> dict[str, Any]:
         """Every document, by machine and key: what two reports have to have in common."""

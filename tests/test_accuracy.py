@@ -91,13 +91,13 @@ makers = {
 }
 
 def judged(make, mode):
-    made = accuracy.compare(make(right), make(mode), make(right.double()), "float64", "float32")
+    made = accuracy.compare(make(right), make(mode), make(right.double()), "float64", 1e-4)
     return [accuracy.wrong(made) == "", made.compared, made.notes]
 
 results = {name: [judged(make, right + 1e-7), judged(make, right + 1)]
            for name, make in makers.items()}
 for name, value in {"opaque": Opaque(), "faulty": Faulty(), "generator": (n for n in "ab")}.items():
-    made = accuracy.compare(value, value, value, "float64", "float32")
+    made = accuracy.compare(value, value, value, "float64", 1e-4)
     msgspec.json.encode(made)
     results[name] = [accuracy.wrong(made) == "", made.compared, made.notes]
 
@@ -114,13 +114,13 @@ for name, triple in {
     "zeros, by rounding": (finite * 1e-7, finite * 2e-7, finite.double() * 0),
     "zeros, wrong": (finite * 1e-7, finite, finite.double() * 0),
 }.items():
-    made = accuracy.compare(*triple, "float64", "float32")
+    made = accuracy.compare(*triple, "float64", 1e-4)
     results[name] = [accuracy.wrong(made) == "", made.notes]
 # Eager is off by 0.2 per cent, up and down; the mode is half a per cent too large.
 for count in (4, 100):
     one = torch.ones(count)
     off = torch.tensor([1.002, 0.998]).repeat(count // 2)
-    made = accuracy.compare(off, one * 1.008, one.double(), "float64", "float32")
+    made = accuracy.compare(off, one * 1.008, one.double(), "float64", 1e-4)
     three = map(values.parts, (off, one * 1.005, one.double()))
     results[f"{count} values"] = [accuracy.wrong(made) == "", accuracy.hidden(*three)[:10]]
 zeros = {"ids": torch.arange(100_000), "out": torch.zeros(4)}
@@ -131,7 +131,7 @@ results["plain values"] = [
     for got, want in ((math.nan, math.nan), (math.inf, math.inf), (math.nan, math.inf))
 ]
 results["plain values"][2] = str(results["plain values"][2])
-made = accuracy.compare(Plain(finite), (finite, 3), Plain(finite), "float64", "float32")
+made = accuracy.compare(Plain(finite), (finite, 3), Plain(finite), "float64", 1e-4)
 results["types"] = made.mode_error
 results["tensors"] = [len(values.opened(Plain(right))), len(values.opened(Opaque()))]
 print(json.dumps(results))

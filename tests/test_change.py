@@ -306,7 +306,8 @@ def test_releases_with_other_settings_are_not_compared() -> None:
 
 def test_the_mean_of_one_cell_is_as_sure_as_the_cell() -> None:
     one = discovery.LogChange(0.05, 0.02, 2, paired=True)
-    effect = discovery.effects({"one": one}, {"one": 0.01})["one"]
+    key = (Cell("a", 1, "default"), "time ratio")
+    effect = discovery.effects({key: one})[key]
     assert discovery.mean_factor([one]) == pytest.approx(effect.factor)
 
 

@@ -188,7 +188,10 @@ results["devices"] = [
     [tensor.device.type for tensor in to_device(inputs, "meta")]
     for inputs in ((one, one), (one.to("meta"), one))
 ]
-results["lists"] = [stream._varying([([one],), ([one, one],)]), stream._varying([(one,), (one,)])]
+results["lists"] = [
+    stream._varying(requests)
+    for requests in ([([one],), ([one, one],)], [(one,), (one[None],)], [(one,), (one,)])
+]
 
 def full(subject, module, given):
     asked.append(given[0].device.type)
@@ -357,7 +360,7 @@ def test_the_state_of_a_module_in_a_list_is_put_back_and_compared(results: dict[
 def test_modules_and_inputs_of_any_kind_are_arranged(results: dict[str, Any]) -> None:
     assert results["twin"]
     assert results["devices"] == [["meta", "meta"], ["meta", "cpu"]]
-    assert results["lists"] == [[], [[]]]
+    assert results["lists"] == [[], [], [[]]]
 
 
 def test_what_cannot_be_put_back_is_not_called_right(results: dict[str, Any]) -> None:

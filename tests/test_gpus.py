@@ -195,7 +195,7 @@ def test_no_record_is_of_another_device_than_its_machine(
     folder = tmp_path / "results" / machine.detect().machine
     journal = records.path(folder, "a" * 40, "env")
     folder.mkdir(parents=True)
-    machine.record(folder)
+    machine.keep(folder, machine.fields(folder.name))
     if refused:
         with pytest.raises(SuiteError, match=r"this was measured on.*UUID"):
             records.append(journal, one)
@@ -210,7 +210,7 @@ def test_where_no_driver_names_the_gpu_any_name_is_recorded(
     monkeypatch.setenv(machine.DEVICE_VARIABLE, "cuda")
     folder = tmp_path / machine.detect().machine
     folder.mkdir()
-    machine.record(folder)
+    machine.keep(folder, machine.fields(folder.name))
     records.append(records.path(folder, "a" * 40, "env"), measured("cuda", "AMD Instinct MI300X"))
 
 

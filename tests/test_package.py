@@ -227,7 +227,8 @@ def test_published_results_are_shown_where_there_are_no_others(
         f"there are no results here: the published ones of torchcompile-suite {__version__}\n"
     )
     assert "resnet18" in done.stdout
-    host.record(tmp_path / "results" / "mine")
+    mine = tmp_path / "results" / "mine"
+    host.keep(mine, host.fields(mine.name))
     done = CliRunner().invoke(command_line.app, report)
     assert done.exit_code == 1
     assert "no results of machine" in done.stderr

@@ -165,6 +165,12 @@ def test_every_combination_is_a_cell_and_modes_are_inductors() -> None:
         ("inductor", "max-autotune"),
         ("aot_eager", "default"),
     ]
+    # Eager in front is no reason to compile nothing.
+    asked = msgspec.structs.replace(asked, modes=("eager", "default"), backends=("aot_eager",))
+    assert [(cell.backend, cell.mode) for cell in plan.cells(asked, FREE)] == [
+        ("aot_eager", "eager"),
+        ("aot_eager", "default"),
+    ]
 
 
 @pytest.mark.parametrize(

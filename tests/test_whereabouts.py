@@ -97,6 +97,10 @@ def test_a_stack_without_our_frames_belongs_to_the_last_known_stage() -> None:
     seen = read(f'{dump}  File "/x/torchcompile_suite/launch/measure.py", line 1 in warm_up', None)
     assert seen is not None
     assert seen.stage == "warm-up"
+    check = f'{dump}  File "/x/torchcompile_suite/launch/measure.py", line 1 in _check'
+    seen = read(check, Look(9.0, Whereabouts("accuracy", 9.0)))
+    assert seen is not None
+    assert seen.stage == "accuracy", "a helper is no stage"
     assert read("", None) is None
 
 

@@ -210,7 +210,7 @@ class Campaign:
 
         release = torch.__version__.partition("+")[0]
         folder = self.work / "results" / machine.detect().machine
-        machine.record(folder)
+        machine.keep(folder, machine.fields(folder.name))
         return records.path(folder, ledger.commit_of()[release], records.TRIAL)
 
     def program(self, *command: str, read: Callable[[str], Any] | None = None) -> Step:

@@ -29,8 +29,10 @@ const Draw = (() => {
   const colour = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-  // A picture with its caption. `draw(width)` returns an element, or a promise of one.
+  // A picture with its caption. `draw(width)` returns an element, or a promise of one. Without
+  // anything to draw there is no `draw`, and no picture.
   function figure(caption, draw) {
+    if (!draw) return null;
     const place = make("div", {
       class: "drawing",
       role: "group",
@@ -77,15 +79,12 @@ const Draw = (() => {
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   // Paper is white: uPlot's colours are those of the time of drawing.
-  for (const [name, on] of [
-    ["beforeprint", true],
-    ["afterprint", false],
-  ]) {
-    window.addEventListener(name, () => {
-      document.documentElement.classList.toggle("paper", on);
-      again();
-    });
-  }
+  const printing = (on) => () => {
+    document.documentElement.classList.toggle("paper", on);
+    again();
+  };
+  window.addEventListener("beforeprint", printing(true));
+  window.addEventListener("afterprint", printing(false));
 
   function shape(kind, x, y, size, more) {
     if (kind === "circle") return svg("circle", { cx: x, cy: y, r: size, ...more });
@@ -165,6 +164,7 @@ const Draw = (() => {
   // high, href, words}. The place in `all` decides the colour and shape of a series, also on a picture
   // that does not have all of them.
   function ratios(marks, all, title) {
+    if (!marks.length) return null;
     const series = all.filter((one) => marks.some((mark) => mark.series === one));
     const style = (name) => all.indexOf(name) % SHAPES.length;
     return (width) => {
@@ -226,6 +226,7 @@ const Draw = (() => {
 
   // Stacked bars, a line for each label. Bars: {label, parts: [numbers], href, words}.
   function stacks(bars, series, title) {
+    if (!bars.length || !series.length) return null;
     return (width) => {
       const narrow = width < 520;
       const left = narrow
@@ -453,6 +454,7 @@ const Draw = (() => {
   // low, high}; a point without a value is a gap. `open(place)` is called for a click on a point.
   // Marks: {place, text, href, words}, links above the picture, with a line through their point.
   function lines(labels, series, unit, caption, open, marks = []) {
+    if (labels.length < 2 || !series.length) return null;
     return async (width) => {
       const strip = make("div", { class: "marks" });
       const data = [labels.map((_, place) => place)];
@@ -485,11 +487,7 @@ const Draw = (() => {
         scales: { x: { time: false, range: () => [-0.4, labels.length - 0.6] } },
         // A line is known by its dashes, too.
         legend: {
-          live: true,
-          markers: {
-            show: true,
-            dash: (chart, at) => (chart.series[at].dash?.length ? "dashed" : "solid"),
-          },
+          markers: { dash: (chart, at) => (chart.series[at].dash?.length ? "dashed" : "solid") },
         },
         cursor: { points: { size: 10 }, drag: { x: false, y: false } },
         axes: [

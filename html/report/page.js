@@ -36,8 +36,6 @@ const Page = (() => {
     return String(parameters) ? `${page}#${parameters}` : page;
   }
 
-  const file = () => location.pathname.split("/").pop() || "index.html";
-
   // Go on with some choices changed.
   function choose(changes) {
     location.hash = address("", { ...state(), ...changes }).slice(1);
@@ -252,10 +250,9 @@ const Page = (() => {
         const down = head.getAttribute("aria-sort") === "ascending";
         for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const place = (row) => column.sort(row);
         const unknown = (value) => value === null || value === undefined;
         lines = [...rows].sort((one, other) => {
-          const [a, b] = [place(one), place(other)];
+          const [a, b] = [column.sort(one), column.sort(other)];
           if (unknown(a) || unknown(b)) return unknown(a) - unknown(b);
           const order = typeof a === "string" ? a.localeCompare(b) : a - b;
           return down ? -order : order;
@@ -361,11 +358,7 @@ const Page = (() => {
     );
   }
 
-  function link(text, page, changes) {
-    const made = make("a", {}, text);
-    made.href = address(page, changes);
-    return made;
-  }
+  const link = (text, page, changes) => make("a", { href: address(page, changes) }, text);
 
   // One choice: a label and a list. Options: [value, text], or a value that is its own text.
   function choice(name, title, options, current) {
@@ -374,10 +367,7 @@ const Page = (() => {
       { id: `choose-${name}` },
       ...options.map((one) => {
         const [value, text = value] = [one].flat();
-        const option = make("option", {}, text);
-        option.value = value;
-        option.selected = value === current;
-        return option;
+        return make("option", { value, selected: value === current ? "" : null }, text);
       }),
     );
     select.addEventListener("change", () => choose({ [name]: select.value }));
@@ -404,21 +394,11 @@ const Page = (() => {
       { role: "search", class: "choice" },
       make("label", { for: "search" }, "Find a model"),
       input,
-      make(
-        "datalist",
-        { id: "models" },
-        ...models.map((name) => {
-          const option = make("option");
-          option.value = name;
-          return option;
-        }),
-      ),
+      make("datalist", { id: "models" }, ...models.map((name) => make("option", { value: name }))),
     );
     const go = () => {
       const { machine, at } = context.chosen;
-      const target = address("cell.html", { machine, at, model: input.value.trim() });
-      if (file() === "cell.html") location.hash = target.slice(target.indexOf("#") + 1);
-      else location.href = target;
+      location.href = address("cell.html", { machine, at, model: input.value.trim() });
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -458,11 +438,7 @@ const Page = (() => {
       title: (point) => manifest.points[point]?.title ?? point,
       document: (key) => Data.of(machine, key),
       cell: (name, text, point = at) =>
-        link(text ?? name, "cell.html", {
-          machine: machine.name,
-          at: point,
-          cell: name,
-        }),
+        link(text ?? name, "cell.html", { machine: machine.name, at: point, cell: name }),
       // A mark of `Draw.ratios`, which leads to the row's cell: an interval of the row.
       mark: (row, name, label, series, subject = row.cell, point = at) => ({
         label,
@@ -605,13 +581,9 @@ const Page = (() => {
         Object.assign(now.chosen, { machine: now.wanted.machine, at: now.wanted.at });
       const focused = document.activeElement?.id;
       const followed = mine > 1 && place.querySelector("a:focus") !== null;
-      document
-        .getElementById("choices")
-        .replaceChildren(
-          ...(made.ofNoMachine ? [] : [chooseMachine(now)]),
-          ...(made.choices ?? []),
-          ...(made.ofNoMachine ? [] : [search(now)]),
-        );
+      const { choices = made.ofNoMachine ? [] : [choosePoint(now)] } = made;
+      const all = made.ofNoMachine ? choices : [chooseMachine(now), ...choices, search(now)];
+      document.getElementById("choices").replaceChildren(...all);
       const [warning, names] = made.ofNoMachine ? [] : about(now.machine);
       const answers = [made.answer ?? []].flat().map((one) => make("p", { class: "answer" }, one));
       const content = [unknown(now), warning, ...answers, ...(made.content ?? []), names];

@@ -256,9 +256,14 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
         return self.stopped in ("precise", "budget")
 
     @property
+    def method(self) -> int:
+        """The newest method by which calls were timed (`METHOD`); 0 where none was."""
+        return max((launch.method for launch in self.launches if launch.timed), default=0)
+
+    @property
     def timed_anew(self) -> bool:
-        """Whether calls were timed by the newest method (`METHOD`)."""
-        return any(launch.method == METHOD and launch.timed for launch in self.launches)
+        """Whether calls were timed by the newest method."""
+        return self.method == METHOD
 
     @property
     def environment(self) -> Environment | None:

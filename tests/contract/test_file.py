@@ -33,6 +33,13 @@ def test_what_is_written_is_read_and_written_alike(tmp_path: Path) -> None:
     assert judging.changes(found.counts, COUNTS) == []
 
 
+def test_a_recompile_without_a_reason_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / file.NAME
+    silent = msgspec.structs.replace(COUNTS, recompiles=[Site("", "model.py, forward")])
+    file.write(path, [entry("2.15.0", silent)])
+    assert file.read(path).entries[0].counts.recompiles == silent.recompiles
+
+
 def test_releases_with_the_same_counts_share_an_entry() -> None:
     other = msgspec.structs.replace(COUNTS, kernels=9)
     more = msgspec.structs.replace(COUNTS, guards=300)

@@ -291,8 +291,7 @@ def test_list_and_remove(uv: Uv, folder: Path, tmp_path: Path) -> None:
     assert found["2.6.0-py3.11"].linked_bytes == 0
     listed = CliRunner().invoke(app, ["installed"])
     assert "2.4.1-py3.11" in listed.stdout
-    removed = environments.remove(RELEASES[0])
-    assert [one.name for one in removed] == ["2.4.1-py3.11"]
+    environments.remove(RELEASES[0])
     assert [one.name for one in environments.installed()] == ["2.6.0-py3.11"]
     assert cached.exists()
 

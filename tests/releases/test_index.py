@@ -166,6 +166,20 @@ def test_update_appends_the_new_release_with_its_lock(filled, suite, tmp_path):
     assert sorted(p.name for p in locks.iterdir()) == ["2.14.1.txt", "2.15.0.txt", "2.16.0.txt"]
 
 
+def test_a_late_patch_of_an_older_minor_release_is_added(filled, suite, tmp_path, monkeypatch):
+    """Its torchvision is older than that of the newest release."""
+    file, locks = suite
+    index.update(file, locks, proven)
+    filled.add("torch", "2.14.2", "cp311-cp311-manylinux_2_28_x86_64")
+    filled.add("torchvision", "0.29.3", requires=["torch==2.14.2"])
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "an hour later"))
+    (late,) = index.update(file, locks, proven)
+    assert late.version == "2.14.2"
+    assert "torchvision==0.29.3\n" in (locks / "2.14.2.txt").read_text()
+    with pytest.raises(SuiteError, match=r"known: 2\.14\.1 to 2\.16\.0"):
+        catalogue.find("2.9", catalogue.read(file))
+
+
 def test_update_without_its_torchvision_changes_nothing(filled, suite):
     file, locks = suite
     (filled.root / "simple" / "torchvision" / "index.html").unlink()

@@ -29,7 +29,6 @@
     const models = Object.keys(index.buckets);
     return {
       title: "One model, since when?",
-      choices: [Page.choosePoint(context)],
       answer: `Measured on this machine: ${Words.plural(models.length, "model")}.`,
       content: [
         section(
@@ -56,7 +55,6 @@
     if (!known) {
       return {
         title: "One model, since when?",
-        choices: [Page.choosePoint(context)],
         content: [
           section(
             "models",
@@ -77,7 +75,6 @@
     const rows = Data.rows(figures).filter((row) => row.workload === model);
     return {
       title: model,
-      choices: [Page.choosePoint(context)],
       answer: verdict(context, model, rows),
       content: [
         fastest(model, rows, histories),
@@ -154,25 +151,14 @@
     const told = Page.told(context, { models: [model] });
     const open = (place) => choose({ at: points[place] });
     return [
-      marks.length
-        ? Draw.figure(
-            `${model} with ${context.title(at)}: time over that of the baseline, with its 95 % interval.`,
-            Draw.ratios(marks, ["ratio"], "time ratio (below 1: faster)"),
-          )
-        : null,
-      lines.length && points.length > 1
-        ? Draw.figure(
-            caption,
-            Draw.lines(
-              points.map(label),
-              lines,
-              "time ratio",
-              caption,
-              open,
-              Page.marks(told, points),
-            ),
-          )
-        : null,
+      Draw.figure(
+        `${model} with ${context.title(at)}: time over that of the baseline, with its 95 % interval.`,
+        Draw.ratios(marks, ["ratio"], "time ratio (below 1: faster)"),
+      ),
+      Draw.figure(
+        caption,
+        Draw.lines(points.map(label), lines, "time ratio", caption, open, Page.marks(told, points)),
+      ),
       stories(told),
     ];
   }
@@ -246,7 +232,8 @@
     ]);
     const detail = launches.cells[name];
     const figure = Data.rows(figures).find((one) => one.cell === name);
-    const other = history.other_end ? histories[history.other_end] : null;
+    const end = history.other_end;
+    const other = end ? histories[end] : null;
     return {
       title: name,
       choices: [Page.choosePoint({ ...context, at }, points)],
@@ -265,14 +252,7 @@
             at,
             model: history.workload,
           }),
-          history.other_end ? "; " : "",
-          history.other_end
-            ? link(`the other end of the heap: ${history.other_end}`, "cell.html", {
-                machine: machine.name,
-                at,
-                cell: history.other_end,
-              })
-            : "",
+          ...(end ? ["; ", context.cell(end, `the other end of the heap: ${end}`, at)] : []),
         ),
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, history.baseline, detail, at),
@@ -295,7 +275,7 @@
   }
 
   function ofHistory(context, name, history, rows, other) {
-    const { machine, label, manifest } = context;
+    const { machine, label, manifest, cell } = context;
     const others = other ? Data.rows(other) : [];
     const points = measured(machine, [...rows, ...others]);
     const labels = points.map(label);
@@ -318,19 +298,16 @@
       if (history.compiles) times.push(series(others, "mode_s", named(history.mode, there), scale));
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
-    const many = points.length > 1;
     const told = Page.told(context, { models: [history.workload], question: history.question });
     const marks = Page.marks(told, points);
     return section(
       "history",
       "History",
-      many
-        ? Draw.figure(
-            `${name}: time of a ${history.timed} by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
-            Draw.lines(labels, times, `${unit} a ${history.timed}`, `${name}: times`, open, marks),
-          )
-        : null,
-      many && history.compiles
+      Draw.figure(
+        `${name}: time of a ${history.timed} by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
+        Draw.lines(labels, times, `${unit} a ${history.timed}`, `${name}: times`, open, marks),
+      ),
+      history.compiles
         ? Draw.figure(
             `${name}: time ratio by ${manifest.noun}; below 1 is a gain.`,
             Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open, marks),
@@ -340,15 +317,7 @@
       table(
         `Times, ratio and compile costs by ${manifest.noun}.`,
         [
-          {
-            title: manifest.noun,
-            value: (row) =>
-              link(label(row.point), "cell.html", {
-                machine: machine.name,
-                at: row.point,
-                cell: name,
-              }),
-          },
+          { title: manifest.noun, value: (row) => cell(name, label(row.point), row.point) },
           COLUMNS.ratio,
           COLUMNS.mode,
           COLUMNS.baseline([history]),
@@ -527,24 +496,22 @@
     return section(
       "compiler",
       "What the compiler made",
-      phases.length
-        ? Draw.figure(
-            "The phases of the cold compile, in seconds.",
-            Draw.stacks(
-              [
-                {
-                  label: "cold compile",
-                  parts: phases.map(([, seconds]) => seconds),
-                  words: phases
-                    .map(([name, seconds]) => `${name} ${Words.general(seconds)} s`)
-                    .join(", "),
-                },
-              ],
-              phases.map(([name]) => name),
-              "seconds",
-            ),
-          )
-        : null,
+      Draw.figure(
+        "The phases of the cold compile, in seconds.",
+        Draw.stacks(
+          [
+            {
+              label: "cold compile",
+              parts: phases.map(([, seconds]) => seconds),
+              words: phases
+                .map(([name, seconds]) => `${name} ${Words.general(seconds)} s`)
+                .join(", "),
+            },
+          ],
+          phases.map(([name]) => name),
+          "seconds",
+        ),
+      ),
       table(
         "Seconds of the cold compile by phase.",
         [

@@ -13,7 +13,6 @@
         title: "What changed?",
         choices: [],
         answer: `Only one ${context.manifest.noun} was measured on this machine.`,
-        content: [],
       };
     }
     const order = (point) => points.indexOf(point);
@@ -23,19 +22,10 @@
     if (order(before) > order(after)) [before, after] = [after, before];
     if (before === after) before = points[order(after) - 1];
     Object.assign(chosen, { before, after });
+    const options = points.map((point) => [point, label(point)]);
     const choices = [
-      choice(
-        "before",
-        "From",
-        points.slice(0, -1).map((point) => [point, label(point)]),
-        before,
-      ),
-      choice(
-        "after",
-        "To",
-        points.slice(1).map((point) => [point, label(point)]),
-        after,
-      ),
+      choice("before", "From", options.slice(0, -1), before),
+      choice("after", "To", options.slice(1), after),
     ];
     const title = `What changed from ${label(before)} to ${label(after)}?`;
     const pair = await context.document(`pairs/${before}/${after}`);
@@ -44,7 +34,6 @@
         title,
         choices,
         answer: "No cell was measured with both, so nothing can be compared.",
-        content: [],
       };
     }
     return { title, choices, content: ofPair(context, pair, before, after) };
@@ -67,8 +56,13 @@
       const [label, subject] = [`${row.figure}: ${row.cell}`, `${row.cell}, ${row.figure}`];
       return context.mark(row, "factor", label, row.verdict, subject, after);
     });
+    const of = {
+      title: "cell",
+      value: (row) => cell(row.cell, row.cell, after),
+      sort: (row) => row.cell,
+    };
     const columns = [
-      { title: "cell", value: (row) => cell(row.cell, row.cell, after), sort: (row) => row.cell },
+      of,
       { title: "figure", value: (row) => row.figure, sort: (row) => row.figure },
       Page.interval("after/before", "factor"),
       {
@@ -94,12 +88,10 @@
         "changes",
         "Beyond noise",
         `${Words.plural(changed.length, "figure")} changed beyond noise, the largest change first.${some}`,
-        marks.length
-          ? Draw.figure(
-              `The figures that changed: ${label(after)} over ${label(before)}, with 95 % intervals.`,
-              Draw.ratios(marks, ["better", "worse"], "after over before"),
-            )
-          : null,
+        Draw.figure(
+          `The figures that changed: ${label(after)} over ${label(before)}, with 95 % intervals.`,
+          Draw.ratios(marks, ["better", "worse"], "after over before"),
+        ),
         table(
           "The figures that changed beyond noise. For a time ratio: which of the two times changed.",
           columns,
@@ -140,11 +132,7 @@
         table(
           "The counts that differ. Counts are exact: they have no noise.",
           [
-            {
-              title: "cell",
-              value: (row) => cell(row.cell, row.cell, after),
-              sort: (row) => row.cell,
-            },
+            of,
             { title: "count", value: (row) => row.count, sort: (row) => row.count },
             Page.figure("before", "before", Words.count),
             Page.figure("after", "after", Words.count),

@@ -30,54 +30,43 @@
         : "";
     return {
       title: `What does compiling cost? ${context.title(at)}`,
-      choices: [Page.choosePoint(context)],
       answer:
         overview?.cost?.sentence ??
         `No cell was compiled with this ${context.manifest.noun} on this machine.`,
       content: [
         "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval.",
-        rows.length
-          ? section(
-              "phases",
-              "By phase",
-              bars.length
-                ? Draw.figure(
-                    `The seconds of the cold compile by phase${some}.`,
-                    Draw.stacks(
-                      bars,
-                      names.map((name) => PHASES[name]),
-                      "seconds of the cold compile",
-                    ),
-                  )
-                : null,
-              table(
-                "Seconds lost to the compiler's import and to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the interval of the ratio is below 1. Seconds to pay, estimated: the cold compile, then these calls.",
-                [
-                  { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-                  {
-                    ...COLUMNS.cold,
-                    value: (row) => ({
-                      text: Words.seconds(row.cold_compile_s),
-                      slowed: row.slowdown,
-                    }),
-                  },
-                  COLUMNS.warm,
-                  ...names.map((name) =>
-                    Page.figure(PHASES[name], `phase_${name}_s`, Words.seconds),
-                  ),
-                  COLUMNS.paysAfter,
-                  number(
-                    "seconds to pay",
-                    (row) =>
-                      row.break_even_state === "calls" ? Words.count(row.break_even_s) : "",
-                    (row) => (row.break_even_state === "calls" ? row.break_even_s : null),
-                  ),
-                ],
-                rows,
+        section(
+          "phases",
+          "By phase",
+          Draw.figure(
+            `The seconds of the cold compile by phase${some}.`,
+            Draw.stacks(
+              bars,
+              names.map((name) => PHASES[name]),
+              "seconds of the cold compile",
+            ),
+          ),
+          table(
+            "Seconds lost to the compiler's import and to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the interval of the ratio is below 1. Seconds to pay, estimated: the cold compile, then these calls.",
+            [
+              { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+              {
+                ...COLUMNS.cold,
+                value: (row) => ({ text: Words.seconds(row.cold_compile_s), slowed: row.slowdown }),
+              },
+              COLUMNS.warm,
+              ...names.map((name) => Page.figure(PHASES[name], `phase_${name}_s`, Words.seconds)),
+              COLUMNS.paysAfter,
+              number(
+                "seconds to pay",
+                (row) => (row.break_even_state === "calls" ? Words.count(row.break_even_s) : ""),
+                (row) => (row.break_even_state === "calls" ? row.break_even_s : null),
               ),
-              downloads(`costs ${machine.name} ${at}`, rows),
-            )
-          : null,
+            ],
+            rows,
+          ),
+          downloads(`costs ${machine.name} ${at}`, rows),
+        ),
       ],
     };
   };

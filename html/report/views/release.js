@@ -25,12 +25,10 @@
     return {
       ofNoMachine: true,
       content: [
-        marks.length
-          ? Draw.figure(
-              `${over}, on average over ${pair.averaged}, on ${machine.title}, with 95 % intervals. Not changed: the whole interval is within 5 % of 1.`,
-              Draw.ratios(marks, KINDS, `${over} (above 1: slower, or more)`),
-            )
-          : null,
+        Draw.figure(
+          `${over}, on average over ${pair.averaged}, on ${machine.title}, with 95 % intervals. Not changed: the whole interval is within 5 % of 1.`,
+          Draw.ratios(marks, KINDS, `${over} (above 1: slower, or more)`),
+        ),
         sheet(`Relative to ${label(before)}; above 1 is slower, or more memory.`, pair.whole),
       ],
     };

@@ -68,15 +68,14 @@ def sentence(rows: Sequence[Row], again: str) -> str:
         if others:
             text += f" ({', '.join(named(row.cell) for row in others)}: no clear difference)"
         return text + _paid(first)
-    if torn := [row for row in measured if row.ratio is not None and disagreement(row.ratio)]:
-        factor = disagreement(torn[0].ratio) if torn[0].ratio else ""
-        return f"Cannot tell, {named(torn[0].cell)}: {factor}; {again}"
-    payoffs = [payoff(row.ratio) for row in measured]
-    if Payoff.UNKNOWN in payoffs:
-        row = measured[payoffs.index(Payoff.UNKNOWN)]
-        if row.ratio is None or math.isnan(row.ratio.value):
-            return f"Cannot tell yet: no launch of {named(row.cell)} counts; {again}"
-        return f"Cannot tell yet: {named(row.cell)} {_takes(row)}; {again}"
+    for row in measured:
+        if row.ratio is not None and (torn := disagreement(row.ratio)):
+            return f"Cannot tell, {named(row.cell)}: {torn}; {again}"
+    for row in measured:
+        if payoff(row.ratio) is Payoff.UNKNOWN:
+            if row.ratio is None or math.isnan(row.ratio.value):
+                return f"Cannot tell yet: no launch of {named(row.cell)} counts; {again}"
+            return f"Cannot tell yet: {named(row.cell)} {_takes(row)}; {again}"
     row = min(measured, key=lambda row: row.ratio.value if row.ratio else math.inf)
     text = f"Do not compile it for speed: {named(row.cell)} {_takes(row)}."
     plain = all(one.cell.backend == "inductor" and one.cell.way == "whole" for one in compiled)

@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..cell import Cell
 from ..compiled import GraphBreak
 from ..measurement import Measurement
 
@@ -37,12 +36,11 @@ COLUMNS = ("release", "table", "workload", "model", "accuracy", "graph_breaks")
 class Expected(NamedTuple):
     """A line of PyTorch's tables.
 
-    ``table``: with ``@`` and its commit, if it is a copy. ``model``: its name there.
-    ``accuracy``: what the CI expects, such as pass or fail_to_run.
+    ``table``: with ``@`` and its commit, if it is a copy. ``accuracy``: what the CI expects, such
+    as pass or fail_to_run.
     """
 
     table: str
-    model: str
     accuracy: str
     graph_breaks: int
 
@@ -79,7 +77,7 @@ def read(file: Path) -> dict[tuple[str, str, str], Expected]:
         rows = csv.DictReader(line for line in stream if not line.startswith("#"))
         return {
             (row["release"], row["table"].partition("@")[0], row["workload"]): Expected(
-                row["table"], row["model"], row["accuracy"], int(row["graph_breaks"])
+                row["table"], row["accuracy"], int(row["graph_breaks"])
             )
             for row in rows
         }
@@ -97,20 +95,14 @@ def expected(release: str, workload: str, device: str) -> Expected | None:
     return next((line for line in found if line is not None), None)
 
 
-def concerns(cell: Cell) -> bool:
-    """Whether a cell captures as PyTorch's run does: inference in mode default, also for a GPU that
-    is not here.
-    """
-    return cell.mode == "default" and cell.differs() <= {"target"}
-
-
 def compared(release: str, measurement: Measurement) -> Compared | None:
     """The model of a cell beside PyTorch's table; None if the table does not have it, or if the
-    cell does not capture as PyTorch's run does.
+    cell does not capture as PyTorch's run does: inference in mode default, also for a GPU that is
+    not here.
     """
     cell = measurement.cell
     line = expected(release, cell.workload, "cuda" if cell.target else cell.device)
-    if line is None or not concerns(cell):
+    if line is None or cell.mode != "default" or not cell.differs() <= {"target"}:
         return None
     captured = measurement.generated if cell.target else measurement.compiled
     if captured is None:

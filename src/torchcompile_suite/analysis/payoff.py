@@ -5,6 +5,7 @@ and how long compiling has paid for itself.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -74,11 +75,8 @@ def best(rows: Iterable[Row], *, gains: bool = True) -> list[Cell]:
 
 def counts(rows: Sequence[Row]) -> dict[Payoff, int]:
     """The number of rows of each payoff; failed cells are not counted."""
-    number = dict.fromkeys(Payoff, 0)
-    for row in rows:
-        if row.outcome.ok:
-            number[payoff(row.ratio)] += 1
-    return number
+    number = Counter(payoff(row.ratio) for row in rows if row.outcome.ok)
+    return {each: number[each] for each in Payoff}
 
 
 class State(str, Enum):

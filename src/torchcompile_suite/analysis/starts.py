@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..cell import Cell
-from ..measurement import Started
+from ..measurement import Launch, Started
 from ..results.records import Record
 from . import statistics
 from .payoff import Payoff, fastest, payoff
@@ -74,20 +74,18 @@ def models(records: Iterable[Record]) -> list[Model]:
 
 
 def _model(cell: Cell, records: Sequence[Record]) -> Model:
-    eager = [
-        launch.eager_start
-        for record in records
-        if record.measurement.outcome.ok
-        for launch in statistics.counted(record.measurement.launches)
-    ]
+    eager = [launch.eager_start for record in records for launch in _counted(record)]
     return Model(cell, _phases(eager), [_way(record) for record in records])
 
 
-def _way(record: Record) -> Way:
+def _counted(record: Record) -> list[Launch]:
+    """The launches that count; none of a failed cell."""
     measurement = record.measurement
-    started = []
-    if measurement.outcome.ok:
-        started = [launch.start for launch in statistics.counted(measurement.launches)]
+    return statistics.counted(measurement.launches) if measurement.outcome.ok else []
+
+
+def _way(record: Record) -> Way:
+    started = [launch.start for launch in _counted(record)]
     known = next((one for one in started if one is not None), None)
     return Way(
         row(record),

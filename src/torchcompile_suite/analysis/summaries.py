@@ -23,7 +23,7 @@ from ..conditions import Environment
 from ..measurement import Launch, Measurement
 from ..results import cached, parsing, records, segments
 from ..results.cached import Made
-from ..results.parsing import Entry, Problem, Read
+from ..results.parsing import Entry, Problem, Read, SegmentReader
 from ..results.records import Record, Records
 from ..results.segments import Header
 from . import statistics
@@ -89,12 +89,12 @@ def read_generated(results: Path) -> list[Record]:
     Segments that have none are known by the cache, so that this takes little even where the results
     of many machines take long to read.
     """
-    return records.read(results, _read_generated).generated
+    return records.read(results, partial(_having, _GENERATED, _read)).generated
 
 
 def read_divided(folder: Path) -> list[Record]:
     """The records of a machine's cells whose calls were divided, whole; the newest one last."""
-    return records.read_machine(folder, _read_divided).divided
+    return records.read_machine(folder, partial(_having, _DIVIDED, parsing.read_segment)).divided
 
 
 def divided_by_place(
@@ -123,9 +123,8 @@ def condensed(measurement: Measurement) -> Measurement:
     launches: list[Launch] = []
     for launch in measurement.launches:
         # All launches share the environment. In each of them it would be most of the summary.
-        shared = None if environment is None or launch.environment is None else environment
-        launches.append(_condensed(launch, shared))
-        environment = None if shared is not None else environment
+        launches.append(_condensed(launch, environment if launch.environment else None))
+        environment = None if launch.environment else environment
     return msgspec.structs.replace(measurement, launches=launches)
 
 
@@ -150,14 +149,9 @@ def _read(file: Path) -> Read[list[Entry]]:
     return [entry.whole(summary.environments) for entry in summary.entries], summary.problems
 
 
-def _read_generated(file: Path) -> Read[list[Entry]]:
-    """As `_read`; nothing of a segment without a cell that has a target."""
-    return _read(file) if _GENERATED in _kinds(file) else ([], [])
-
-
-def _read_divided(file: Path) -> Read[list[Entry]]:
-    """The whole measurements of a segment that has a cell whose calls were divided."""
-    return parsing.read_segment(file) if _DIVIDED in _kinds(file) else ([], [])
+def _having(kind: bytes, reader: SegmentReader, file: Path) -> Read[list[Entry]]:
+    """What the reader finds in a segment; nothing in one that has no cell of the kind."""
+    return reader(file) if kind in _kinds(file) else ([], [])
 
 
 def _kinds(file: Path) -> bytes:

@@ -54,29 +54,23 @@ def row(record: Record) -> Row:
     launches = statistics.counted(measurement.launches)
     undisturbed = statistics.undisturbed(measurement.launches)
     eager = statistics.measured_eager(launches)
-    latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
     eager_single, single = statistics.measured_single_calls(launches) or (None, None)
-    known = msgspec.structs.replace(
-        known,
-        eager_s=eager,
-        latency_s=latency,
-        ratio=ratio,
-        peak_memory_bytes=_most(launch.peak_memory_bytes for launch in undisturbed),
-        eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in undisturbed),
-        eager_single_s=eager_single,
-        single_s=single,
-    )
-    if measurement.cell.mode == EAGER:
-        return known
-    cold = mean_cost(measurement, "cold")
+    compiled = measurement.cell.mode != EAGER
+    cold, warm = (mean_cost(measurement, kind) if compiled else None for kind in ("cold", "warm"))
+    paid = None if cold is None else statistics.calls_to_break_even(cold, eager.value, ratio.value)
     return msgspec.structs.replace(
         known,
+        eager_s=eager,
+        latency_s=statistics.measured_latency(launches),
+        ratio=ratio,
         cold_compile_s=cold,
-        warm_compile_s=mean_cost(measurement, "warm"),
-        break_even_calls=(
-            None if cold is None else statistics.calls_to_break_even(cold, eager.value, ratio.value)
-        ),
+        warm_compile_s=warm,
+        peak_memory_bytes=_most(launch.peak_memory_bytes for launch in undisturbed),
+        eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in undisturbed),
+        break_even_calls=paid,
+        eager_single_s=eager_single,
+        single_s=single,
     )
 
 

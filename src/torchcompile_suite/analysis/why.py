@@ -57,15 +57,13 @@ class Side(NamedTuple):
         """Seconds of a call, by launch."""
         return [split.call_s for split in self.splits]
 
-    def seconds(self, steps: Iterable[int]) -> list[float]:
+    def seconds(self, steps: Sequence[int]) -> list[float]:
         """Seconds of these steps together, by launch."""
-        wanted = list(steps)
-        return [math.fsum(split.steps[at].seconds for at in wanted) for split in self.splits]
+        return [math.fsum(split.steps[at].seconds for at in steps) for split in self.splits]
 
-    def rest_s(self, places: Iterable[Place]) -> list[float]:
+    def rest_s(self, places: Sequence[Place]) -> list[float]:
         """Seconds at these places outside of all steps, by launch."""
-        wanted = list(places)
-        return [math.fsum(split.rest_s.get(at, 0.0) for at in wanted) for split in self.splits]
+        return [math.fsum(split.rest_s.get(at, 0.0) for at in places) for split in self.splits]
 
     @property
     def missing(self) -> float:
@@ -372,10 +370,15 @@ def _families(groups: Iterable[Group], worth_s: float) -> list[Family]:
     return families
 
 
+def numbered(names: Iterable[str]) -> list[str]:
+    """Each name once, with its number if that is not 1."""
+    counts = Counter(names)
+    return [f"{number} {name}" if number > 1 else name for name, number in counts.items()]
+
+
 def _what(operators: Sequence[Operator]) -> str:
     """The operators in words, such as ``batch_norm, 2 relu``."""
-    counts = Counter(operator.called for operator in operators)
-    names = [f"{number} {name}" if number > 1 else name for name, number in counts.items()]
+    names = numbered(operator.called for operator in operators)
     if len(names) > 4:
         names = [*names[:3], f"{len(names) - 3} more"]
     return ", ".join(names) or "an operator that the compiler does not name"

@@ -80,6 +80,10 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
         if self._build_command:  # a full build needs what ASV installs
             Virtualenv._install_requirements(self)
 
+    def _get_install_checksum(self) -> list[Any]:
+        # A commit that was refused is installed anew where drift is allowed now, and the reverse.
+        return [*super()._get_install_checksum(), os.environ.get(DRIFT_VARIABLE) == "1"]
+
     def install_project(self, conf: Any, repo: PyTorchClone, commit_hash: str) -> None:
         """Put the commit over its base; with a build command, do what ASV does.
 

@@ -105,8 +105,6 @@ def derive(
     jobs: list[_Job] = []
     for description in machines:
         machine = description.parent
-        if machine.is_symlink():
-            continue  # the report names it
         of_machine, unread = records.files(machine)
         problems += unread
         for journal, of_place in of_machine.items():
@@ -282,7 +280,7 @@ def value_of(
 ) -> Value | None:
     """What the benchmark returns at a point; None where it has no number by design (n/a)."""
     method.__self__.recorded = recorded  # type: ignore[attr-defined]
-    timed_by = max((one.method for one in measurement.launches if one.timed), default=0)
+    timed_by = measurement.method
     try:
         value = method(*point)
     except SkipNotImplemented:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def load(original: Callable[..., Any]) -> Callable[..., Any]:
             name in options for name, _ in cls.fields
         )
         if machine_name is not None and not described:
-            described = _is_described(machine_name, options.get("_path"))
+            with suppress(util.UserError):
+                MachineCollection.load(machine_name, _path=options.get("_path"))
+                described = True
         here = machine.detect(machine_name)
         if described:
             loaded = original(cls, machine_name=machine_name, **options)
@@ -53,11 +56,3 @@ def load(original: Callable[..., Any]) -> Callable[..., Any]:
         return loaded
 
     return load
-
-
-def _is_described(name: str, path: str | None) -> bool:
-    try:
-        MachineCollection.load(name, _path=path)
-    except util.UserError:
-        return False
-    return True

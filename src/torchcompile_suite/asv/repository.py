@@ -23,16 +23,7 @@ from .errors import user_errors
 _DIGITS = re.compile(rf"[0-9a-f]{{{records.COMMIT_DIGITS},40}}")
 
 
-class _ByName:
-    """A repository that only ``dvcs`` selects, whatever its URL."""
-
-    @classmethod
-    def url_match(cls, _url: str) -> bool:
-        """See `asv.repo.Repo.url_match`."""
-        return False
-
-
-class ReleaseLedger(_ByName, Git):  # type: ignore[misc]
+class ReleaseLedger(Git):  # type: ignore[misc]
     """The generated repository with one commit for each release of PyTorch."""
 
     dvcs = "torch-releases"
@@ -44,7 +35,7 @@ class ReleaseLedger(_ByName, Git):  # type: ignore[misc]
         super().__init__(url, mirror_path)
 
 
-class PyTorchClone(_ByName, Git):  # type: ignore[misc]
+class PyTorchClone(Git):  # type: ignore[misc]
     """A clone of PyTorch. Nothing is checked out of it."""
 
     dvcs = "torch-commits"

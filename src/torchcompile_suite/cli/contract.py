@@ -152,8 +152,8 @@ def check_command(
 
 def _checked(path: Path, model: str, call: str, device: str, release: str) -> markdown.Checked:
     """Count, and say whether the contract is kept. What cannot be counted is a fault."""
-    way = _Way.read(call, device)
     try:
+        way = _Way.read(call, device)
         entry = _counted(model, path, way, release)
     except (SuiteError, ModuleNotFoundError) as error:
         why = str(error)

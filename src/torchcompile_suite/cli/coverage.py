@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 import click
+import msgspec
 
 from .. import matrix
 from ..analysis import coverage
@@ -72,11 +73,19 @@ def _published(machine_name: str | None) -> int:
     core = coverage.series(machines, matrix.core_cells(), versions)
     # The generated code is the same on all machines. Where a cell failed on one of them and not on
     # another, the numbers count: the last record of a cell does.
-    generated = sorted(read_generated(), key=lambda record: record.measurement.outcome.ok)
+    of_targets = map(_on_any_device, read_generated())
+    generated = sorted(of_targets, key=lambda record: record.measurement.outcome.ok)
     if generated:
         everywhere = {"any machine": _measured(generated)}
         core += coverage.series(everywhere, matrix.core_generated(), versions)
     return gaps + _core(coverage.by_release(core, versions))
+
+
+def _on_any_device(record: Record) -> Record:
+    """The record of a cell with a target, without the device of the machine that generated it."""
+    measurement = record.measurement
+    cell = matrix.on_any_device(measurement.cell)
+    return record._replace(measurement=msgspec.structs.replace(measurement, cell=cell))
 
 
 def _series(machines: Mapping[str, Measured]) -> int:

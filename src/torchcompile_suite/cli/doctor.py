@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from ..doctor import Check, Level, hardware, software
 from ..presentation.terminal import Output, Progress
+from ..presentation.wording import written
 from ..releases import catalogue
 from .options import installed_option, no_color_option
 
@@ -49,7 +49,7 @@ def doctor_command(
         python = environments.ready(catalogue.find(release), say=say)
     checks = [*software.checks(python), *hardware.checks()]
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(checks)))
+        click.echo(written(checks))
     else:
         out = Output(no_color=no_color)
         for check in checks:

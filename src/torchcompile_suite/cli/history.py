@@ -96,12 +96,8 @@ def _run(releases: Sequence[Release], options: Sequence[str], variables: Mapping
 
 def newest_patches(releases: Sequence[Release]) -> list[Release]:
     """The newest patch of every minor version, oldest first."""
-    newest = [
-        release
-        for release in releases
-        if catalogue.newest_patch(release.minor, releases) == release
-    ]
-    return in_order(newest)
+    # Of one minor version the last one stays.
+    return list({release.minor: release for release in in_order(releases)}.values())
 
 
 def chosen_releases(names: Sequence[str] | None) -> list[Release]:

@@ -189,7 +189,7 @@ def save(measurements: Sequence[Measurement]) -> list[str]:
     kind = measurements[0].cell.device
     folder = RESULTS / machine.detect(kind=kind).machine
     try:
-        machine.record(folder, kind)
+        machine.keep(folder, machine.fields(folder.name, kind))
         for measurement in measurements:
             records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
     except OSError as error:

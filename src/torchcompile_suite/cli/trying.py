@@ -85,7 +85,7 @@ def show_code(
     out: Output, trial: Trial, result: generated.GeneratedResult, json_file: Path | None
 ) -> None:
     """Print what was generated for a GPU that is not here, or write it to a file."""
-    if not _is_stdout(json_file):
+    if str(json_file) != "-":
         out.say(generated.headline(trial, result))
         _draw(out, generated.table(result))
         for line in generated.sentences(result):
@@ -103,7 +103,7 @@ def show_result(
     html_file: Path | None,
 ) -> None:
     """Print what was measured, or write it to a file."""
-    if not (_is_stdout(json_file) or _is_stdout(html_file)):
+    if "-" not in (str(json_file), str(html_file)):
         _print(out, trial, result)
     if json_file is not None:
         write(json_file, view.as_json(trial, result))
@@ -163,13 +163,9 @@ def _advise(out: Output, advices: Iterable[Advice]) -> None:
         out.say(f"  remedy: {advice.remedy}")
 
 
-def _is_stdout(file: Path | None) -> bool:
-    return file is not None and str(file) == "-"
-
-
 def write(file: Path, content: bytes) -> None:
     """Write an answer to the file; ``-`` is standard output. Raises TrialError."""
-    if _is_stdout(file):
+    if str(file) == "-":
         sys.stdout.buffer.write(content + b"\n")
         return
     write_or_say(file, content + b"\n")

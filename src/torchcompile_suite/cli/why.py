@@ -138,13 +138,12 @@ def _print(
     everything: bool,
     code: bool,
 ) -> None:
-    told = why.told(found, names, everything)
-    for sentence in told.sentences:
+    for sentence in why.sentences(found, names):
         out.say(sentence, bold=True)
-    out.draw(told.sheet)
+    out.draw(why.sheet(found, names, everything))
     for one in of_eager:
-        out.say(" ".join(["In eager:", *why.told(one, names).sentences]))
-    for remedy in told.remedies:
+        out.say(" ".join(["In eager:", *why.sentences(one, names)]))
+    for remedy in why.remedies(found):
         out.say(f"- {remedy}")
     if code:
         for line in why.code_changes(found)[: None if everything else why.MOST_CODE]:

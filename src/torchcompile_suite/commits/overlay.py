@@ -16,7 +16,8 @@ import msgspec
 
 from ..conditions import Overlay
 from ..engine.launches import Refused
-from ..releases import catalogue, drivers, environments
+from ..host.files import write_atomically
+from ..releases import catalogue, drivers, environments, stamp
 from ..releases.catalogue import Release
 from ..releases.install import MARKER
 from . import journal
@@ -102,17 +103,23 @@ def install_base(base: Release, folder: Path, any_python: bool = False) -> None:
     if _holds(folder, base):
         return
     journal.forget(folder)
+    (folder / stamp.FILE).unlink(missing_ok=True)
     drivers.check(base)
     minor = environments.minor_in(folder)
     if any_python and minor and not base.supports(minor):
         environments.remove_folder(folder)
     environments.install(base, folder)
+    write_atomically(folder / stamp.FILE, environments.digest(base).encode())
     journal.begin(folder, base.version)
 
 
 def _holds(folder: Path, base: Release) -> bool:
-    """Whether the environment holds the base, and no other program has changed it since."""
+    """Whether the environment holds the base with its extras, and no other program has changed it
+    since.
+    """
     if journal.base_version(folder) != base.version or (folder / MARKER).exists():
+        return False
+    if stamp.read(folder) != environments.digest(base):
         return False
     return base.git_version in (None, environments.read_git_version(folder))
 
@@ -175,13 +182,9 @@ def changed_files(
     differences: Sequence[Difference], shipped: Callable[[str], bool]
 ) -> ChangedFiles:
     """Sort the differences. ``shipped``: whether the base's packages have a file of that path."""
-    python, native = [], []
-    for difference in differences:
-        kind = classify(difference.path, shipped(difference.path))
-        if kind == "python":
-            python.append(difference)
-        elif kind == "native":
-            native.append(difference.path)
+    kinds = [(one, classify(one.path, shipped(one.path))) for one in differences]
+    python = [one for one, kind in kinds if kind == "python"]
+    native = [one.path for one, kind in kinds if kind == "native"]
     return ChangedFiles(python, native, [path for path in native if _NEEDED.match(path)])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..launch import original, values
+
 # Each input comes twice. What changes from call to call, such as an attribute that counts up, only
 # shows in a second call.
 PASSES = 2
@@ -32,8 +34,6 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Callable[..., Any]:
     """The model as torch.compile makes it; as it is, if it is compiled already."""
     import torch
 
-    from ..launch import original
-
     in_place = getattr(model, "_compiled_call_impl", None) is not None  # Module.compile()
     if original.is_compiled(model) or in_place:
         if options:
@@ -54,8 +54,6 @@ def make(
     ``backward``: compute gradients after each call, of the sum of all outputs that have any.
     ``after``: is called after each call.
     """
-    from ..launch import values
-
     inputs = list(given)
     kept = [_copied(one) for one in inputs]
     for _ in range(PASSES):
@@ -69,10 +67,14 @@ def make(
             after()
 
 
+def device_of(given: Sequence[Any]) -> str:
+    """The kind of the device on which the tensors of the inputs are."""
+    kinds = {tensor.device.type for tensor in values.opened(list(given))} - {"cpu", "meta"}
+    return "+".join(sorted(kinds)) or "cpu"
+
+
 def _changed(one: Any, as_given: Any) -> bool:
     """Whether a call has changed its inputs; False for those that cannot be compared."""
-    from ..launch import values
-
     try:
         return values.changed(one, as_given)
     except Exception:
@@ -81,8 +83,6 @@ def _changed(one: Any, as_given: Any) -> bool:
 
 def _copied(one: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
     """A copy of the inputs of a call; None if they cannot be copied."""
-    from ..launch import values
-
     try:
         return values.copied(one)
     except Exception:
@@ -90,8 +90,6 @@ def _copied(one: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
 
 
 def _backward(output: Any) -> None:
-    from ..launch.values import tensors
-
-    sums = [each.sum() for each in tensors(output) if each.requires_grad]
+    sums = [each.sum() for each in values.tensors(output) if each.requires_grad]
     if sums:
         sum(sums[1:], sums[0]).backward()

@@ -85,10 +85,13 @@ def counting(folder: Path) -> Iterator[Counting]:
                 **_of_code(generated, operators, places),
             )
             devices = {each.device for each in operators} - {"cpu", "meta"}
-            counted.device = "+".join(sorted(devices)) or "cpu"
+            counted.device = "+".join(sorted(devices)) or counted.device
     finally:
         # What was compiled here is no code to be timed.
         dynamo.reset()
+        torch._dynamo.utils.set_compilation_metrics_limit(
+            torch._dynamo.utils.DEFAULT_COMPILATION_METRICS_LIMIT
+        )
         _busy = False
 
 

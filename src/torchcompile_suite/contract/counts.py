@@ -12,10 +12,6 @@ from msgspec import Struct, field
 from ..fields import Count, Text
 from ..host.places import in_packages
 
-# The number of guards depends on how a module is built of others, not only on what it computes. So
-# it may grow by this factor, and a little, before it is a change.
-GUARD_GROWTH = 1.5
-FEW_GUARDS = 10
 _NUMBER = re.compile(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b")
 # A mismatch is the same one whatever the input is called.
 _MISMATCH = re.compile(r"(dispatch key set|requires_grad|\w+) mismatch( at index \d+)?")
@@ -32,7 +28,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
       1; 0 if it is not known. ``code``: the line itself. Neither is compared or kept.
     """
 
-    reason: Text
+    reason: Text = ""
     where: Text = ""
     id: Text = ""
     line: int = 0
@@ -110,10 +106,6 @@ class Counts(Struct, frozen=True, forbid_unknown_fields=True):
         """The count of that name; of a list its length. None if it is not known."""
         value: list[object] | int | None = getattr(self, name)
         return len(value) if isinstance(value, list) else value
-
-    def more_guards(self, other: Counts) -> bool:
-        """Whether ``other`` has so many more guards that it is a change."""
-        return other.guards > GUARD_GROWTH * self.guards + FEW_GUARDS
 
 
 NUMBERS = ("graphs", "kernels", "launches", "bytes")

@@ -133,7 +133,9 @@ def _for_target(module: torch.nn.Module, order: Order) -> Iterator[Callable[...,
             f"graphs can be compiled for {order.device}"
         )
     errors: list[Exception] = []
-    backend = generate.for_target(hooks.modes(options.pop("mode", "default")), errors)
+    backend = generate.for_target(
+        torch._inductor.list_mode_options(options.pop("mode", "default")), errors
+    )
     try:
         with hooks.watching(Recorder()):
             yield torch.compile(module, backend=backend, **options)

@@ -203,11 +203,8 @@ def _lines(entry: Entry) -> Iterator[str]:
 
 def _inline(site: Site) -> str:
     parts = {"id": site.id, "reason": site.reason, "where": site.where}
-    return (
-        "{ "
-        + ", ".join(f"{key} = {_quoted(value)}" for key, value in parts.items() if value)
-        + " }"
-    )
+    shown = ", ".join(f"{key} = {_quoted(value)}" for key, value in parts.items() if value)
+    return f"{{ {shown} }}"
 
 
 def _quoted(value: str) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from ..host.files import write_or_say
+from ..presentation.wording import count, plural, printable
 from .counts import Counts
 
 # The counts that a release of torch may add to or remove from, and what one of them is called.
@@ -82,13 +83,10 @@ def markdown(found: Sequence[Checked]) -> str:
 
 
 def _value(counts: Counts | None, name: str) -> str:
-    value = None if counts is None else counts.number(name)
-    return "-" if value is None else f"{value:,}"
+    return count(None if counts is None else counts.number(name))
 
 
 def _details(each: Checked) -> str:
-    from ..presentation.wording import printable
-
     # Nothing in it may end the block.
     text = "\n".join(printable(line).replace("`", "'") for line in each.fault.splitlines())
     of = html.escape(printable(f"{each.model} ({each.call}, {each.device}), torch {each.torch}"))
@@ -97,8 +95,6 @@ def _details(each: Checked) -> str:
 
 def between_releases(found: Sequence[Checked]) -> Iterator[str]:
     """What each release adds or removes against the older one that was counted with it."""
-    from ..presentation.wording import printable
-
     for key in dict.fromkeys(each.key for each in found):
         known = {each.torch: each.counts for each in found if each.key == key and each.counts}
         releases = sorted(known, key=Version)
@@ -110,8 +106,6 @@ def between_releases(found: Sequence[Checked]) -> Iterator[str]:
 
 
 def _changes(before: Counts, after: Counts) -> Iterator[str]:
-    from ..presentation.wording import plural
-
     for verb, sign in (("adds", 1), ("removes", -1)):
         parts = []
         for name, called in _CALLED.items():

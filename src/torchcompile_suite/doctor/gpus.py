@@ -29,19 +29,13 @@ def checks() -> Iterator[Check]:
             yield fault("gpu_unknown", gpu=gpu.name)
             return
         yield ok("GPU driver", device.driver())
-        yield mig(gpu)
+        part = f"a slice, {gpu.mig}: its results are those of a machine of its own"
+        yield ok("MIG", part if gpu.mig else "a whole GPU")
         yield persistence(gpu)
         yield power(gpu.power_limit_w, device.default_power_limit_w())
         yield clocks(device.slowed_by())
         yield processes(device.processes())
         yield ecc(gpu)
-
-
-def mig(gpu: Gpu) -> Check:
-    """Whether the device is a slice of a GPU, whose neighbours share its power and its heat."""
-    if gpu.mig:
-        return ok("MIG", f"a slice, {gpu.mig}: its results are those of a machine of its own")
-    return ok("MIG", "a whole GPU")
 
 
 def persistence(gpu: Gpu) -> Check:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES
-from ..host import control_group, probes, processors
+from ..host import control_group, kernel, probes, processors
 from ..host.heap import LIBRARIES, preload
 from ..host.processors import Taken
 from . import Check, fault, gpus, ok
@@ -50,17 +50,10 @@ def checks() -> Iterator[Check]:
     yield from gpus.checks()
 
 
-def _text(file: Path) -> str:
-    """The text of a file of the kernel; empty if it does not exist."""
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""
-
-
 def governor() -> Check:
     """The policy that sets the processors' frequency."""
-    governors = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
+    files = SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")
+    governors = {kernel.text(file) for file in files} - {""}
     if governors - {"performance"}:
         return fault("governor", governors=", ".join(sorted(governors)))
     unknown = "the kernel does not tell (probably a virtual machine)"
@@ -70,10 +63,10 @@ def governor() -> Check:
 def turbo() -> Check:
     """Whether the frequency depends on heat and on the load of the other cores."""
     intel, others = SYSTEM / "intel_pstate" / "no_turbo", SYSTEM / "cpufreq" / "boost"
-    enabled = {"0": "1", "1": "0"}.get(_text(intel)) or _text(others)
+    enabled = {"0": "1", "1": "0"}.get(kernel.text(intel)) or kernel.text(others)
     if enabled in ("", "0"):
         return ok("turbo", "off" if enabled else "the kernel does not tell")
-    file, value = (intel, 1) if _text(intel) else (others, 0)
+    file, value = (intel, 1) if kernel.text(intel) else (others, 0)
     return fault("turbo", value=value, file=file)
 
 
@@ -181,7 +174,7 @@ def allocator() -> Check:
 
 def huge_pages() -> Check:
     """Transparent huge pages: fewer page faults for large tensors."""
-    choices = _text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
+    choices = kernel.text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
     chosen = choices.partition("[")[2].partition("]")[0]
     if chosen == "never":
         return fault("huge_pages")

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 from ..launch.messages import accept
+from ..launch.progress import rounded
 
 MODULE = "torchcompile_suite.engine.calibration"
 ROUNDS = 4
@@ -62,7 +63,7 @@ class CalibrationLoop:
     @property
     def seconds(self) -> float | None:
         """Seconds of a round on the slowest thread, median over all calls; None before any call."""
-        return median(self._calls_s) if self._calls_s else None
+        return rounded(median(self._calls_s)) if self._calls_s else None
 
     def slowest(self) -> float:
         """Do the work once without counting: seconds of a round on the slowest thread."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from typing import NamedTuple
 
 from ..conditions import DeviceState, HostState, Interference
@@ -105,12 +105,17 @@ class Watch:
         )
 
 
-def on_device(kind: str) -> nvml.Watch:
+@contextlib.contextmanager
+def on_device(kind: str) -> Iterator[nvml.Watch]:
     """Watches the device that torch uses, which is the first that CUDA sees. A CPU has no driver to
     ask.
     """
     devices = () if kind == "cpu" else cuda.seen().devices
-    return nvml.Watch(devices[0].uuid if devices else "")
+    if not devices:
+        yield nvml.Watch(None)
+        return
+    with nvml.opened(devices[0].uuid) as device:
+        yield nvml.Watch(device)
 
 
 def _share(seconds: float, capacity_s: float) -> float:

@@ -46,9 +46,8 @@ class Refused(Exception):
 
 def heap_state(cell: Cell) -> Heap:
     """The state that the heap of the cell's processes has to have."""
-    settled = cell.device == "cpu" and cell.allocator in ("system", heap.LIBC)
     # A process that starts is a user's process.
-    settled = settled and not cell.start
+    settled = cell.device == "cpu" and cell.allocator in ("system", heap.LIBC) and not cell.start
     return "settled" if settled else "default"
 
 
@@ -93,7 +92,10 @@ def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMI
             return starts.launch(spawn, request, workspace, limit_s, calibrate)
         start = functools.partial(spawn, module=starts.MEASURING, variables=variables)
         if request.cell.divided:
-            return turns.alone(start, request, workspace, limit_s)
+            deadline = time.monotonic() + limit_s
+            return turns.guarded(
+                lambda: turns.whole(start(workspace / "log"), request, deadline), request, limit_s
+            )
         return turns.launch(start, request, workspace, limit_s, calibrate)
 
 

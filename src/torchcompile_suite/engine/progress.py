@@ -22,7 +22,7 @@ def measurement_line(measurement: Measurement) -> str:
         return str(measurement.outcome)
     if (generated := measurement.generated) is not None:
         kernels, calls = generated.total("launches"), generated.total("library_launches")
-        return f"{kernels} launches a call, {calls} of them of libraries"
+        return f"{kernels} launch{'es' * (kernels != 1)} a call, {calls} of them of libraries"
     launches = statistics.counted(measurement.launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)

@@ -116,7 +116,8 @@ def judged(
     if not search and (taken := statistics.taken(launch)):
         text = (
             f"{TOO_BUSY}: {taken} in launch {len(before) + 1} ({launch_line(launch)}), after "
-            f"{repeated} disturbed ones; torchcompile-suite doctor names what is busy, and "
+            f"{repeated} disturbed one{'s' * (repeated != 1)}; "
+            "torchcompile-suite doctor names what is busy, and "
             f"{REPEATS_VARIABLE}=0 measures all the same"
         )
         return msgspec.structs.replace(launch, outcome=Outcome(Status.UNSETTLED, text))

@@ -71,7 +71,6 @@ class _Launch:
         self._cell = self._request.cell
         self._folder = Path(self._request.cache_dir).resolve()
         self._watch = Watch()
-        self._device = on_device(self._cell.device)
 
     def make(self) -> Launch:
         """Prepare, unless an earlier launch has, and take turns. Raises as `turns.guarded` says."""
@@ -86,7 +85,10 @@ class _Launch:
             return len(taken["mode"]) >= plan.most_starts or spent_s >= plan.starts_s
 
         threads = threads_for(self._cell.device, self._prepared.threads)
-        with self._calibrate(threads) as calibration, self._device:
+        with (
+            self._calibrate(threads) as calibration,
+            on_device(self._cell.device) as self._device,
+        ):
             runs = turns.alternate(self._turn, enough, calibration, self._first())
         stages_s["turns"] = round(time.perf_counter() - begun, 4)
         assert self._checked is not None
@@ -101,7 +103,7 @@ class _Launch:
             warm_up_s=[runs["mode"][0].phases_s["first call"]],
             method=METHOD,
             interference=self._watch.shares(self._device.state()),
-            calibration_s=turns.calibrated(calibration),
+            calibration_s=calibration.seconds,
             start=Started(
                 _phases(runs["mode"]), self._prepared.artefact_bytes, self._prepared.loader
             ),

@@ -28,7 +28,6 @@ from ..analysis.ends import unsettled
 from ..conditions import Paging
 from ..host.probes import Probes
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
-from ..launch.progress import rounded
 from ..measurement import METHOD, OK, Launch, Outcome, Status
 from ..request import Request, Side
 from .calibration import CalibrationLoop, threads_for
@@ -126,17 +125,6 @@ def launch(
             process.end()
 
 
-def alone(
-    start: Callable[[Path], Process], request: Request, workspace: Path, limit_s: float
-) -> Launch:
-    """As `launch`, for a cell of which one process does all by itself."""
-    return guarded(
-        lambda: whole(start(workspace / "log"), request, time.monotonic() + limit_s),
-        request,
-        limit_s,
-    )
-
-
 def whole(process: Process, request: Request, deadline: float) -> Launch:
     """What a process answers that does the whole request by itself. Raises as `expect`."""
     try:
@@ -209,7 +197,12 @@ def _launch(
         method=METHOD,
         **timed,
     )
-    if reason := _unsettled(made):
+    if (
+        made.heap == "settled"
+        and made.eager_paging
+        and made.paging
+        and (reason := unsettled(made.eager_paging.faults, made.paging.faults))
+    ):
         return msgspec.structs.replace(made, outcome=Outcome(Status.UNSETTLED, reason), pairs_s=[])
     return made
 
@@ -267,12 +260,6 @@ def alternate(
             return taken
 
 
-def calibrated(calibration: CalibrationLoop) -> float | None:
-    """The field ``calibration_s`` of a launch."""
-    seconds = calibration.seconds
-    return seconds and rounded(seconds)
-
-
 def _take_turns(
     sides: dict[Side, Process],
     request: Request,
@@ -328,7 +315,7 @@ def _take_turns(
             if eager.single_s is not None and mode.single_s is not None
         ],
         "interference": watch.shares(device.state(), host),
-        "calibration_s": calibrated(calibration),
+        "calibration_s": calibration.seconds,
     }
 
 
@@ -349,10 +336,3 @@ def _paging(turns: list[Timed]) -> Paging:
         faults=float(f"{median_low(turn.faults / turn.calls for turn in turns):.4g}"),
         kernel_share=round(min(1.0, kernel_s / cpu_s), 4) if cpu_s > 0 else 0.0,
     )
-
-
-def _unsettled(made: Launch) -> str:
-    """Why the heap was not settled although malloc was told to; empty if it was."""
-    if made.heap != "settled" or made.eager_paging is None or made.paging is None:
-        return ""
-    return unsettled(made.eager_paging.faults, made.paging.faults)

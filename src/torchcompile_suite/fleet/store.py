@@ -58,25 +58,21 @@ class Store:
         machine_name: str,
         fields: Mapping[str, str | int],
         measured: Mapping[str, Measurement],
-    ) -> int:
+    ) -> None:
         """Store the measurement of each release. What is stored already is not stored again.
 
-        Returns the number of new measurements. Raises SuiteError where the results have another
-        machine of that name, and OSError.
+        Raises SuiteError where the results have another machine of that name, and OSError.
         """
         folder = self.results / machine_name
         if fields.get("machine") != machine_name:
             raise SuiteError(f"{machine_name} calls itself {fields.get('machine')!r}")
         machine.keep(folder, fields)
-        added = 0
         for release, measurement in measured.items():
             commit = self.commits[release]
             key = (machine_name, commit, *_identity(measurement))
             if key not in self._known:
                 records.append(records.path(folder, commit, self.environment), measurement)
                 self._known.add(key)
-                added += 1
-        return added
 
     def seal(self) -> list[Problem]:
         """Seal all journals; returns what could not be sealed. Raises OSError."""

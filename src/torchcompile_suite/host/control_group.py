@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import kernel
+
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
 
@@ -17,9 +19,9 @@ def processors() -> float:
     """The number of processors that is granted; 0 without a limit."""
     granted = []
     for folder in _folders("cpu"):
-        limit, _, period = _text(folder / "cpu.max").partition(" ")
-        quota = limit or _text(folder / "cpu.cfs_quota_us")
-        period = period or _text(folder / "cpu.cfs_period_us")
+        limit, _, period = kernel.text(folder / "cpu.max").partition(" ")
+        quota = limit or kernel.text(folder / "cpu.cfs_quota_us")
+        period = period or kernel.text(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit() and int(period):
             granted.append(int(quota) / int(period))
     return min(granted, default=0.0)
@@ -29,8 +31,9 @@ def memory_bytes() -> int | None:
     """The memory that is granted and not in use, caches of files included; None without a limit."""
     granted = []
     for folder in _folders("memory"):
-        limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
-        used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
+        limit = kernel.text(folder / "memory.max") or kernel.text(folder / "memory.limit_in_bytes")
+        used = kernel.text(folder / "memory.current")
+        used = used or kernel.text(folder / "memory.usage_in_bytes")
         if limit.isdigit():
             granted.append(max(0, int(limit) - int(used or 0)))
     return min(granted, default=None)
@@ -38,7 +41,7 @@ def memory_bytes() -> int | None:
 
 def _folders(controller: str) -> Iterator[Path]:
     """The folder of this process's group for that controller, and of each group around it."""
-    for line in _text(OWN).splitlines():
+    for line in kernel.text(OWN).splitlines():
         _, names, path = line.split(":", 2)
         if names and controller not in names.split(","):
             continue
@@ -46,10 +49,3 @@ def _folders(controller: str) -> Iterator[Path]:
         folder = root / path.lstrip("/")
         # In a container the path may be the host's, and the folders those of the container.
         yield from (folder, *(each for each in folder.parents if each.is_relative_to(root)))
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8").strip()
-    except OSError:
-        return ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +15,6 @@ from typing import TypeVar
 import msgspec
 
 from ..errors import SuiteError
-
-try:
-    import fcntl
-except ImportError:  # Windows, where results are only read
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -58,11 +53,12 @@ def write_or_say(path: Path, data: bytes, remedy: str = "the file did not change
             path.write_bytes(data)
         else:
             write_atomically(path.resolve(), data)
-    except OSError as error:
-        raise SuiteError(f"cannot write {path}: {error.strerror}; {remedy}") from None
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        why = getattr(error, "strerror", None) or error
+        raise SuiteError(f"cannot write {path}: {why}; {remedy}") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def alone(path: Path) -> Iterator[FileIO]:
     """Open a file for reading and appending. Whoever else opens it by `alone` waits until the end.
 
@@ -73,9 +69,8 @@ def alone(path: Path) -> Iterator[FileIO]:
     while True:
         # Unbuffered, because closing a buffer would write the rest of a failed line.
         with path.open("ab+", buffering=0) as stream:
-            if fcntl is not None:
-                with contextlib.suppress(OSError):
-                    fcntl.flock(stream, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):
+                fcntl.flock(stream, fcntl.LOCK_EX)
             if _is_at(stream, path):
                 yield stream
                 return
@@ -89,7 +84,7 @@ def _is_at(stream: FileIO, path: Path) -> bool:
         return False
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(lock: Path, busy: str, wait_s: float = 0.0) -> Iterator[None]:
     """Hold a lock. Raises SuiteError with ``busy`` if another process holds it for longer."""
     from filelock import FileLock, Timeout  # measuring processes lack it

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..cell import DEFAULT_HEAP
+from . import kernel
 
 _T = TypeVar("_T")
 
@@ -62,9 +63,8 @@ VARIABLES = {
 
 def allocator() -> str:
     """The malloc of this process: a preloaded library's name, or the C library and its version."""
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
+    maps = kernel.text(Path("/proc/self/maps"))
+    if not maps:
         return "unknown"
     for name in (*LIBRARIES, "mimalloc"):
         if re.search(rf"/lib{name}[^/\n]*\.so", maps):
@@ -106,8 +106,8 @@ def settle() -> str:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return f"the C library ({loaded}) has no mallopt"
-    refused = [each for each, value in _SETTINGS.items() if not mallopt(each, value)]
-    if refused:
+    taken = [mallopt(each, value) for each, value in _SETTINGS.items()]
+    if not all(taken):
         return f"the C library ({loaded}) refuses mallopt"
     return ""
 

@@ -8,7 +8,6 @@ sold) and accelerator.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..errors import SuiteError
-from . import cuda, nvml
+from . import cuda, kernel, nvml
 from .files import write_atomically
 
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
@@ -62,9 +61,8 @@ def cpu_model() -> str:
     Virtual machines often hide the full name ("AMD EPYC"); family and model still distinguish the
     generations.
     """
-    try:
-        text = CPUINFO.read_text()
-    except OSError:
+    text = kernel.text(CPUINFO)
+    if not text:
         return platform.processor() or platform.machine()
     fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", text.split("\n\n")[0], re.MULTILINE))
     name = fields.get("model name", platform.machine())
@@ -163,10 +161,7 @@ def detect(name: str | None = None, kind: str | None = None) -> Machine:
 
 def identity() -> str:
     """What tells this machine from others of its class: its machine-id, or else its host name."""
-    with contextlib.suppress(OSError):
-        if found := Path("/etc/machine-id").read_text().strip():
-            return found
-    return socket.gethostname()
+    return kernel.text(Path("/etc/machine-id")) or socket.gethostname()
 
 
 def class_of(fields: Mapping[str, object]) -> str:
@@ -210,14 +205,6 @@ def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
 def fields(name: str, kind: str | None = None) -> dict[str, str | int]:
     """The content of this machine's machine.json under that name. ``kind``: see `detect`."""
     return {**detect(name, kind)._asdict(), "version": 1}
-
-
-def record(folder: Path, kind: str | None = None) -> None:
-    """Write this machine to ``folder``/machine.json, or compare it with the machine in that file.
-
-    ``kind``: see `detect`. Raises what `keep` raises.
-    """
-    keep(folder, fields(folder.name, kind))
 
 
 def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from statistics import median_low
 from typing import Any, NamedTuple, TypeVar
 
 from ..conditions import DeviceState
-from . import cuda
+from . import cuda, kernel
 from .cuda import Gpu
 
 # The driver's reasons for a lower clock, as bits, in NVML's order. That the device is idle is none.
@@ -67,27 +67,15 @@ def full_name(name: str, mig: str) -> str:
 
 
 class Watch:
-    """Reads the state of a device from time to time. Use it as a context manager.
+    """Reads the state of a device from time to time.
 
     A reading takes the driver up to some milliseconds, so it belongs between timed turns.
     """
 
-    def __init__(self, uuid: str) -> None:
-        """``uuid``: of the device; empty for none."""
-        self._open = contextlib.ExitStack()
-        self._uuid = uuid
-        self._device: Device | None = None
+    def __init__(self, device: Device | None) -> None:
+        """``device``: see `opened`; without one, `state` is None."""
+        self._device = device
         self._readings: list[_Reading] = []
-
-    def __enter__(self) -> Watch:
-        """Open NVML. Without it or without a device, `state` is None."""
-        if self._uuid:
-            self._device = self._open.enter_context(opened(self._uuid))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close NVML."""
-        self._open.close()
 
     def read(self, own: Collection[int]) -> None:
         """Read the state. Call it right after work: the clocks of an idle device fall.
@@ -253,11 +241,8 @@ class Device:
             return None
         # NVML writes a domain of 8 digits, the kernel one of 4.
         address = _text(place.busId).lower().removeprefix("0000")
-        try:
-            node = int(Path("/sys/bus/pci/devices", address, "numa_node").read_text())
-        except (OSError, ValueError):
-            return None
-        return node if node >= 0 else None
+        node = kernel.text(Path("/sys/bus/pci/devices", address, "numa_node"))
+        return int(node) if node.isdecimal() else None
 
     def _profile(self) -> str:
         """The profile of the slice as NVIDIA spells it; empty for a whole GPU."""

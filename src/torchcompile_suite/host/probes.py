@@ -26,6 +26,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..conditions import HostState, Place
+from ..errors import SuiteError
 from . import processors
 from .places import cache_folder
 from .programs import run
@@ -194,10 +195,8 @@ def _best(where: Sequence[Place | None]) -> Place | None:
     return max(seen, key=lambda place: (seen[place], place == "near"))
 
 
-@cache
-def _two() -> tuple[int, int] | None:
-    """Looked up once: a reading has half a millisecond."""
-    return processors.two()
+# Looked up once: a reading has half a millisecond.
+_two = cache(processors.two)
 
 
 @cache
@@ -207,8 +206,8 @@ def _library() -> ctypes.CDLL | None:
     # Machines of several kinds may share a home folder.
     of = f"{compiler}\0{platform.machine()}\0{platform.libc_ver()}"
     key = hashlib.sha256(of.encode() + SOURCE.read_bytes()).hexdigest()[:16]
-    built = cache_folder() / f"probes-{key}.so"
     try:
+        built = cache_folder() / f"probes-{key}.so"
         if not (built.exists() and built.stat().st_size):
             built.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=built.parent) as folder:
@@ -217,5 +216,5 @@ def _library() -> ctypes.CDLL | None:
                 run([*command, SOURCE, "-o", made], timeout=_BUILD_LIMIT_S, check=True)
                 made.replace(built)
         return ctypes.CDLL(str(built))
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError, SuiteError):
         return None

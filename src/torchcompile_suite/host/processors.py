@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from . import kernel
+
 STAT = Path("/proc/stat")
 TOPOLOGY = Path("/sys/devices/system/cpu")
 # Cores of one kind may differ in their highest clock by less than this factor. Where a processor
@@ -73,12 +75,8 @@ def _speed(number: int) -> int:
     its core, or the highest clock in kHz. 0 if it knows neither, as in most guests.
     """
     folder = TOPOLOGY / f"cpu{number}"
-    for file in (folder / "cpu_capacity", folder / "cpufreq" / "cpuinfo_max_freq"):
-        try:
-            return int(file.read_text())
-        except (OSError, ValueError):
-            pass
-    return 0
+    known = (kernel.text(folder / name) for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"))
+    return next((int(one) for one in known if one.isdecimal()), 0)
 
 
 def siblings(number: int) -> set[int]:

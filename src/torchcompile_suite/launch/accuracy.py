@@ -8,7 +8,7 @@ compiler may reorder float operations, but it must not lose digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 
 from ..cell import QUANTISATIONS
 from ..measurement import Accuracy
-from .values import Parts, parts
+from .values import Parts, opened, parts
 
 # Relative root mean square error that is only rounding, by working dtype: some thousand units in
 # the last place, which a deep network accumulates.
@@ -155,7 +155,7 @@ def otherwise(output: Parts, expected: Parts) -> float:
 
 def is_zero(output: Parts) -> bool:
     """Whether the output has tensors, and nothing but zeros in them."""
-    tensors = [leaf for leaf in output.leaves if isinstance(leaf, torch.Tensor)]
+    tensors = opened(output)
     return bool(tensors) and not any(bool(_numbers(each).any()) for each in tensors)
 
 
@@ -173,16 +173,13 @@ def few(output: Parts) -> bool:
 
 
 def _values(output: Parts) -> int:
-    return sum(
-        leaf.numel() if isinstance(leaf, torch.Tensor) else 1
-        for leaf in output.leaves
-        if (not _whole(leaf) if isinstance(leaf, torch.Tensor) else isinstance(leaf, float))
-    )
+    tensors: int = sum(leaf.numel() for leaf in opened(output) if not _whole(leaf))
+    return tensors + sum(isinstance(leaf, float) for leaf in output.leaves)
 
 
 def fractions(output: Parts) -> bool:
     """Whether the output has tensors of other than whole numbers."""
-    return any(isinstance(leaf, torch.Tensor) and not _whole(leaf) for leaf in output.leaves)
+    return not all(map(_whole, opened(output)))
 
 
 def _whole(tensor: torch.Tensor) -> bool:
@@ -190,20 +187,18 @@ def _whole(tensor: torch.Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
 
 
-def state_error(state: Sequence[Any], expected: Sequence[Any]) -> float:
-    """The largest relative error of the tensors of a state. Each counts by itself: a counter in the
-    millions must not hide a mean.
+def state_error(got: torch.Tensor | None, want: torch.Tensor | None) -> float:
+    """The relative error of a tensor of a state. Each counts by itself: a counter in the millions
+    must not hide a mean.
     """
-    largest = 0.0
-    for got, want in zip(state, expected, strict=True):
-        numbers = None if got is None or want is None else _finite(got.cpu(), want.cpu())
-        if numbers is None:
-            return math.inf
-        if numbers[1].numel():
-            distance = float((numbers[0] - numbers[1]).square().mean().sqrt())
-            size = float(numbers[1].square().mean().sqrt())
-            largest = max(largest, distance / max(size, SMALLEST_STATE))
-    return largest
+    numbers = None if got is None or want is None else _finite(got, want)
+    if numbers is None:
+        return math.inf
+    if not numbers[1].numel():
+        return 0.0
+    distance = float((numbers[0] - numbers[1]).square().mean().sqrt())
+    size = float(numbers[1].square().mean().sqrt())
+    return distance / max(size, SMALLEST_STATE)
 
 
 def _plain_error(got: Any, want: Any) -> float:
@@ -231,20 +226,14 @@ def _numbers(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def compare(
-    eager: Any,
-    mode: Any,
-    expected: Any,
-    reference_name: str,
-    dtype: str,
-    random: bool = False,
-    tolerance: float | None = None,
+    eager: Any, mode: Any, expected: Any, reference: str, tolerance: float, random: bool = False
 ) -> Accuracy:
     """The errors of eager's and the mode's output against the expected one, and the bound.
 
     If the function is ``random``, the expected output is another draw: two independent draws are
     about equally far from it. Otherwise eager's own values replace the expected ones where either
-    is non-finite, so the mode has to be non-finite where eager is. ``tolerance``: an error that is
-    only rounding; by default that of the dtype.
+    is non-finite, so the mode has to be non-finite where eager is. ``reference``: the name of the
+    expected one. ``tolerance``: an error that is only rounding.
     """
     eager_parts, mode_parts, expected_parts = parts(eager), parts(mode), parts(expected)
     notes = [
@@ -255,8 +244,6 @@ def compare(
         expected_parts = _where_finite(expected_parts, eager_parts)
     eager_error = error(eager_parts, expected_parts)
     mode_error = error(mode_parts, expected_parts)
-    if tolerance is None:
-        tolerance = TOLERANCE.get(dtype, TOLERANCE["float32"])
     if math.isfinite(eager_error):
         tolerance = max(tolerance, (DRAW_MULTIPLE if random else MULTIPLE) * eager_error)
         if few(expected_parts) and not random:
@@ -264,7 +251,7 @@ def compare(
     same = eager_parts.structure == mode_parts.structure
     compared = not same or bool(eager_parts.leaves) or not eager_parts.unchecked
     return Accuracy(
-        reference=reference_name,
+        reference=reference,
         eager_error=_json(eager_error) if compared else None,
         mode_error=_json(mode_error) if compared else None,
         tolerance=tolerance,

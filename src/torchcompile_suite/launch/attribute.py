@@ -13,9 +13,11 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median_low
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+import torch
+import torch._dynamo
 
 from .. import workloads
 from ..analysis.ends import unsettled
@@ -24,13 +26,15 @@ from ..cell import Cell
 from ..host import heap
 from ..measurement import METHOD, Launch
 from ..request import Request
+from . import device, failures, foreign
+from .build import build
+from .inspect import dynamo, marks, observe, profiler
+from .inspect.marks import Marked
+from .inspect.writer import Writer
 from .progress import Stages, rounded
-
-if TYPE_CHECKING:
-    from .device import Device
-    from .inspect.marks import Marked
-    from .inspect.writer import Writer
-    from .subject import Call, Subject
+from .subject import Call, Subject
+from .timing import without_collections
+from .values import Restoring
 
 # A turn is calls for so long, at least and at most so many. One call before does not count.
 TURN_S = 0.15
@@ -67,11 +71,9 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     """Divide the calls of the request's cell. Never raises for what the cell does: a failure is the
     launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
     """
-    from . import device, failures
-
     heap_now = "default" if heap_note else request.heap
 
-    def work(on: Device, stages: Stages) -> dict[str, Any]:
+    def work(on: device.Device, stages: Stages) -> dict[str, Any]:
         made, notes = _attribute(request.cell, on, stages)
         if heap_now == "settled" and (why := unsettled(made.eager.faults, made.mode.faults)):
             raise failures.Unsettled(why)
@@ -82,12 +84,8 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     return device.launched(request, "", work, method=METHOD, heap=heap_now, heap_note=heap_note)
 
 
-def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, list[str]]:
+def _attribute(cell: Cell, on: device.Device, stages: Stages) -> tuple[Attribution, list[str]]:
     """The parts of the calls, and notes on how the model is called."""
-    from . import failures, foreign
-    from .build import build
-    from .inspect import dynamo, observe
-
     if cell.backend != "inductor" or cell.start or cell.shapes != "static":
         raise failures.Unsupported("only Inductor's code for fixed shapes is divided")
     with stages("build"):
@@ -122,8 +120,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, lis
         call_s = {side: _call_s(made[side]) for side in steps}
         with stages("observe"):
             if cell.device == "cpu":
-                compiled = getattr(forward, "_orig_mod", forward)
-                guards_s = observe.guard_check_s(cell, compiled, subject)
+                guards_s = observe.guard_check_s(forward, subject)
                 parts = _of_both_on_host(made, steps, call_s["eager"], guards_s)
             else:
                 parts = {
@@ -148,12 +145,6 @@ def _marked(
 
     ``graphs``: those of the mode without marks.
     """
-    import torch._dynamo
-
-    from . import failures
-    from .inspect import dynamo, marks
-    from .inspect.writer import Writer
-
     writer = Writer()
     mode = subject.cell.mode
     # What has marks is compiled beside the mode, and counts for the same limit.
@@ -179,8 +170,6 @@ def _marked(
 
 def _compiled(subject: Subject, **settings: Any) -> Call:
     """A call of the module compiled with these settings of the cell; it is compiled now."""
-    import torch
-
     cell = subject.cell
     subject.cell = msgspec.structs.replace(cell, **settings)
     call, _ = subject.compile()
@@ -194,9 +183,6 @@ def _compiled(subject: Subject, **settings: Any) -> Call:
 
 def _turns(calls: Mapping[str, Call], synchronize: Callable[[], None]) -> dict[str, _Calls]:
     """Make the calls in turns."""
-    from .inspect import marks
-    from .timing import without_collections
-
     made = {name: _Calls([], []) for name in calls}
     heap.touch()
     with without_collections():
@@ -228,8 +214,6 @@ def _sample(
     call: Call, synchronize: Callable[[], None], stamps: list[tuple[int, int]]
 ) -> tuple[int, list[tuple[int, int]], int]:
     """One call. One that puts its inputs back does so outside the clock."""
-    from .values import Restoring
-
     inner = call.inner if isinstance(call, Restoring) else call
     stamps.clear()
     synchronize()
@@ -261,8 +245,6 @@ def _of_both_on_host(
     guards_s: float | None,
 ) -> dict[str, _Parts]:
     """The parts of both calls. The guards are checked before the generated code is entered."""
-    from .inspect import marks
-
     mark_s = marks.cost_s()
     parts = {side: _on_host(made[f"marked {side}"], len(steps[side]), mark_s) for side in steps}
     rest_s = parts["mode"].rest_s
@@ -275,8 +257,6 @@ def _of_both_on_host(
 
 def _on_host(marked: _Calls, steps: int, mark_s: float) -> _Parts:
     """The parts of a call by the clock of the host, without what the marks take."""
-    from .inspect import marks
-
     seconds = [0.0] * steps
     rest: dict[Place, float] = dict.fromkeys(("entry", "buffers", "python", "exit"), 0.0)
     middle = _middle(marked.samples)
@@ -306,8 +286,6 @@ def _on_device(call: Call, steps: int, call_s: float, synchronize: Callable[[], 
 
     In a call with CUDA graphs the device runs the same kernels as in the one without.
     """
-    from .inspect import marks, profiler
-
     with marks.ranges():
         call()
         busy_s, within = profiler.device_s(call, synchronize)

@@ -92,5 +92,4 @@ def to_device(inputs: Inputs, device: str) -> Inputs:
     """
     if any(tensor.device.type == device for tensor in tensors(inputs)) and device != "cpu":
         return inputs
-    moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
-    return moved
+    return mapped(lambda tensor: tensor.to(device), inputs)  # type: ignore[no-any-return]

@@ -212,9 +212,7 @@ def _against(
     if reference.name == "same-dtype" and traced.steps:
         made = [*map(accuracy.stepped, made, expected.eager.outputs)]
     several = list(zip(expected.eager.outputs, made, reference.played.outputs, strict=True))
-    compared = [
-        accuracy.compare(*three, reference.name, dtype, tolerance=rounding) for three in several
-    ]
+    compared = [accuracy.compare(*three, reference.name, rounding) for three in several]
     checked = max(compared, key=lambda one: _excess(one.mode_error, one.tolerance))
     if reference.note:
         checked = noted(checked, reference.note)
@@ -235,14 +233,12 @@ def _wrong_state(
 ) -> str:
     """Why the state after the calls is wrong, or the empty string."""
     for changes in zip(eager.changes, mode.changes, exact.changes, strict=True):
-        names = sorted(set().union(*changes[:2]))
-        own, made, wanted = (subject.changed(change, names) for change in changes)
-        for name, *values in zip(names, own, made, wanted, strict=True):
-            eager_value, mode_value, exact_value = ([value] for value in values)
-            own_error = accuracy.state_error(eager_value, exact_value)
+        for name in sorted(changes[0].keys() | changes[1].keys()):
+            own, made, wanted = (subject.changed(each, name) for each in changes)
+            own_error = accuracy.state_error(own, wanted)
             if not own_error <= accuracy.LARGEST_OWN:
-                exact_value, own_error = eager_value, 0.0
-            error = accuracy.state_error(mode_value, exact_value)
+                wanted, own_error = own, 0.0
+            error = accuracy.state_error(made, wanted)
             if error > max(rounding, accuracy.MULTIPLE * own_error):
                 return f"after the call, the state in {name} differs from eager's by {error:.2g}"
     return ""
@@ -256,7 +252,7 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         judged.mode.outputs[0],
         another.outputs[0],
         "another-draw",
-        subject.cell.dtype,
+        accuracy.tolerance_of(subject.cell.dtype, None, steps=False),
         random=True,
     )
     reason = accuracy.wrong(checked)
@@ -273,10 +269,11 @@ def shows_nothing(checked: Accuracy, draw: Parts) -> bool:
     """Whether the comparison with another draw says nothing: two draws may be equal, as of a gate,
     and of few values one may lie apart by chance.
     """
-    # Of another structure or shape there is no error: that is no chance.
-    far = checked.mode_error is not None and bool(accuracy.wrong(checked))
+    if checked.mode_error is None:
+        # Of another structure or shape there is no error: no chance, unless eager's differ, too.
+        return checked.eager_error is None
     equal = not checked.eager_error or accuracy.is_zero(draw)
-    return equal or (far and accuracy.few(draw))
+    return equal or (bool(accuracy.wrong(checked)) and accuracy.few(draw))
 
 
 def noted(checked: Accuracy, note: str) -> Accuracy:

@@ -6,7 +6,6 @@ new device needs changes in this module only. ROCm devices have the kind ``cuda`
 
 from __future__ import annotations
 
-import copy
 import operator
 import os
 import platform
@@ -25,7 +24,7 @@ import torch
 
 from .._version import __version__
 from ..conditions import Accelerator, Environment, settings_of
-from ..host import cuda, heap, nvml
+from ..host import cuda, heap, kernel, nvml
 from ..host.machine import cpu_model
 from ..measurement import OK, Launch
 from ..releases import stamp
@@ -77,11 +76,7 @@ class Device:
 
     def peak_memory_bytes(self) -> int:
         """The peak memory use since the last reset."""
-        try:
-            peak = re.search(r"^VmHWM:\s+(\d+) kB", self._status.read_text(), re.MULTILINE)
-        except OSError:
-            peak = None
-        if peak:
+        if peak := re.search(r"^VmHWM:\s+(\d+) kB", kernel.text(self._status), re.MULTILINE):
             return int(peak[1]) * 1024
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -152,10 +147,7 @@ class Cuda(Device):
         return str(torch.cuda.get_device_name())
 
     def driver(self) -> str:
-        try:
-            text = Path("/proc/driver/nvidia/version").read_text()
-        except OSError:
-            return ""
+        text = kernel.text(Path("/proc/driver/nvidia/version"))
         version = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text)
         return version[1] if version else ""
 
@@ -207,7 +199,7 @@ def _unused_in_pools() -> int | None:
 
 def unsynchronised(device: Device) -> Device:
     """The device, but the clock does not wait for it: one of the classic timing mistakes."""
-    impatient = copy.copy(device)
+    impatient = type(device)()
     vars(impatient)["synchronize"] = lambda: None
     return impatient
 

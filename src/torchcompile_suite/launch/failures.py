@@ -137,8 +137,8 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     ``stage``: the stage of the launch, such as "build" or "eager". In the stage "compile", all
     errors except those about memory, disk and architecture are compile errors.
     """
-    chain = _chain(error)
-    text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
+    links = chain(error)
+    text = "\n".join(f"{type(link).__name__}: {link}" for link in links)
     for kind, status in _OWN.items():
         if isinstance(error, kind):
             return Outcome(status, one_line(str(error), OWN_LENGTH))
@@ -152,7 +152,7 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")
     # In newer releases, Dynamo's message begins with the kind of the error. The message of the
     # user's own code follows later.
-    cause, cause_line = chain[-1], one_line(str(chain[-1]))
+    cause, cause_line = links[-1], one_line(str(links[-1]))
     if cause_line not in reason and str(cause) in str(error):
         reason = _shortened(f"{reason}: {type(cause).__name__}: {cause_line}")
     place = _user_code(str(error))
@@ -163,7 +163,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether the error, or one of its causes, is about memory."""
     return any(
         isinstance(link, MemoryError) or _OUT_OF_MEMORY.search(f"{type(link).__name__}: {link}")
-        for link in _chain(error)
+        for link in chain(error)
     )
 
 
@@ -184,7 +184,7 @@ def where(error: BaseException) -> str:
     return ""
 
 
-def _chain(error: BaseException | None) -> list[BaseException]:
+def chain(error: BaseException | None) -> list[BaseException]:
     """The error and its causes, down to the first one: torch wraps errors of the user's code."""
     errors: list[BaseException] = []
     while error is not None and len(errors) < 10:

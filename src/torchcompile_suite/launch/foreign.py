@@ -153,18 +153,15 @@ def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
         own = values.copied(given)
         return [*in_double(module, own), values.opened(own)]
 
-    replaced: dict[str, Any] = {
-        "compile": compile_restoring,
-        "apart": lambda result: [*apart(result), values.opened(left)],
-        "in_double": in_double_from_copies,
-        "fresh_inputs": True,
-        **{
-            name: values.Restoring(getattr(subject, name), put_back)
-            for name in ("baseline", "eager")
-        },
-    }
     # On the object: all others, and all of the suite's workloads, keep the plain methods.
-    vars(subject).update(replaced)
+    vars(subject).update(
+        compile=compile_restoring,
+        apart=lambda result: [*apart(result), values.opened(left)],
+        in_double=in_double_from_copies,
+        fresh_inputs=True,
+        baseline=values.Restoring(subject.baseline, put_back),
+        eager=values.Restoring(subject.eager, put_back),
+    )
 
 
 def _refuse_unsettled(subject: Subject) -> list[str]:

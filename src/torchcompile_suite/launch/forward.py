@@ -83,10 +83,6 @@ class Quantised(ForwardAgainstFloat32):
             with torch.inference_mode(False), torch.no_grad():
                 self._float32.to(self.cell.device)
 
-    def in_float32(self) -> Any:
-        """See `Subject.in_float32`."""
-        return self.outputs(self.baseline())
-
 
 def _fresh(value: Any) -> Any:
     """A new tensor of the same kind; random numbers if it is floating-point."""

@@ -300,7 +300,7 @@ class _Steps:
         if self.request.cell.quantised:
             with self.stages("accuracy"):
                 subject.reset()
-                float32 = subject.in_float32()
+                float32 = subject.baseline()
                 checked = accuracy.with_float32(checked, judged.mode.outputs[0], float32)
         self.fields["accuracy"] = checked
         if judged.reason:

@@ -16,7 +16,6 @@ here imports torch.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
@@ -45,9 +44,7 @@ def accept() -> Connection:
 
     From now on this process ends when its parent ends, and a user's file finds no arguments.
     """
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--connection", type=int, required=True)
-    connection = Connection(parser.parse_args().connection)
+    connection = Connection(int(sys.argv[2]))
     del sys.argv[1:]
     die_with_parent()
     return connection

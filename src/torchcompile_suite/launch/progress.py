@@ -20,6 +20,7 @@ import re
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -142,8 +143,12 @@ _PHASES = [
     # These are around other phases as well.
     (r"torch/_dynamo/(?!utils|eval_frame|backends/)", "Dynamo's capture"),
 ]
-# A step of a launch has the name of its stage.
+# The steps of a launch, and their stages.
 _STEPS = "torchcompile_suite/launch/measure.py"
+_STAGES = {
+    **{name: name for name in ("prepare", "build", "eager", "compile", "turns")},
+    "warm_up": "warm-up",
+}
 _DUMPED = re.compile(r'File "(.+)", line \d+ in (\S+)')
 
 
@@ -217,13 +222,9 @@ def _counts() -> dict[str, int]:
 
 def _now(frame: FrameType | None) -> Whereabouts:
     stage, begun = _stage
-    return Whereabouts(stage, time.monotonic() - begun, phase(_callers(frame)), **_counts())
-
-
-def _callers(frame: FrameType | None) -> Iterator[tuple[str, str]]:
-    while frame is not None:
-        yield frame.f_code.co_filename, frame.f_code.co_name
-        frame = frame.f_back
+    frames = traceback.walk_stack(frame) if frame else ()
+    places = ((one.f_code.co_filename, one.f_code.co_name) for one, _ in frames)
+    return Whereabouts(stage, time.monotonic() - begun, phase(places), **_counts())
 
 
 def phase(frames: Iterable[tuple[str, str]]) -> str:
@@ -248,7 +249,8 @@ def read(answers: str, last: Look | None) -> Whereabouts | None:
             found = msgspec.json.decode(line, type=Whereabouts)
     dumped = _DUMPED.findall(answers)
     if found is None and dumped:
-        ours = (name.replace("_", "-") for file, name in dumped if file.endswith(_STEPS))
+        steps = (name for file, name in dumped if file.endswith(_STEPS))
+        ours = (_STAGES[name] for name in steps if name in _STAGES)
         stage = next(ours, last.seen.stage if last else "native code")
         found = Whereabouts(stage, 0.0)
         if last and last.seen.stage == stage:

@@ -246,7 +246,7 @@ def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
     made: dict[int, Any] = {}
     for weight in weights(module):
         if weight.is_floating_point():
-            double = weight.detach().to(device, torch.float64, copy=True)
+            double = _double(weight, device)
             if isinstance(weight, torch.nn.Parameter):
                 double = torch.nn.Parameter(double, weight.requires_grad)
             made[id(weight)] = double
@@ -257,9 +257,8 @@ def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
 
 def _double(value: torch.Tensor, device: str) -> torch.Tensor:
     """A copy of a tensor, in float64 if it is floating-point."""
-    if value.is_floating_point():
-        return value.detach().to(device, torch.float64, copy=True)
-    return value.detach().to(device, copy=True)
+    dtype = torch.float64 if value.is_floating_point() else value.dtype
+    return value.detach().to(device, dtype, copy=True)
 
 
 def _without_tf32(subject: Subject, expected: Expected) -> Played | None:

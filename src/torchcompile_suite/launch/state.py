@@ -11,7 +11,7 @@ import operator
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -102,9 +102,9 @@ class State:
                     found[name] = _copied(tensor)
         return found
 
-    def completed(self, changes: dict[str, torch.Tensor], names: Sequence[str]) -> list[Any]:
-        """The tensors at these places after a call that has made ``changes``."""
-        return [changes.get(name, self._copies.get(name)) for name in names]
+    def completed(self, changes: dict[str, torch.Tensor], name: str) -> torch.Tensor | None:
+        """The tensor at that place after a call that has made ``changes``."""
+        return changes.get(name, self._copies.get(name))
 
     def _held(
         self, value: Any, path: str, memo: dict[int, Callable[[], Any]], depth: int

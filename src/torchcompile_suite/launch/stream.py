@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from ..cell import Cell
 from . import failures
-from .subject import SEED, Call, Inputs, Subject, apply, of_release
+from .subject import Call, Inputs, Subject, apply, of_release
 from .values import copied_output, leaves
 
 # Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
@@ -51,7 +51,6 @@ class ShapeStream(Subject):
         self.module_calls = len(self.requests)
         self.shapes = len({_shapes(request) for request in self.requests})
         self._stream = stream
-        self._keeps = False
         self._varying = _varying(self.requests)
         self.dynamic = POLICIES[cell.shapes]
 
@@ -64,22 +63,11 @@ class ShapeStream(Subject):
         """
         kept = []
         for request in self.requests:
-            if self._keeps:
+            if self._kept is not None:
                 kept.append(copied_output(apply(forward, request)))
             else:
                 apply(forward, request)  # no name: nothing of it is alive at the next request
         return kept
-
-    def _padded_call(self, forward: Any) -> list[Any]:
-        def padded(*given: Any, **named: Any) -> Any:
-            return apply(forward, _pad(named or given, self._varying))
-
-        return self.call(padded)
-
-    def reset(self, seed: int = SEED + 1) -> None:
-        """See `Subject.reset`. The calls from now on keep their outputs."""
-        super().reset(seed)
-        self._keeps = True
 
     def compile(self) -> tuple[Call, Any]:
         """See `Subject.compile`. Marks the requests first, if the policy does so.
@@ -87,14 +75,20 @@ class ShapeStream(Subject):
         Raises `failures.Unsupported` if this release lacks the policy.
         """
         if not self._varying and self.cell.shapes in ("marked", "buckets", "unbacked"):
-            raise failures.Unsupported("the requests differ in their number of tensors")
+            raise failures.Unsupported(
+                "the requests differ in their number of tensors or of dimensions"
+            )
         if self.cell.shapes == "oblivious":
             _assume_no_size_of_one()
         self._mark(self.requests)
         call, forward = super().compile()
-        if self.cell.shapes == "buckets":
-            return (lambda: self._padded_call(forward)), forward
-        return call, forward
+        if self.cell.shapes != "buckets":
+            return call, forward
+
+        def padded(*given: Any, **named: Any) -> Any:
+            return apply(forward, _pad(named or given, self._varying))
+
+        return (lambda: self.call(padded)), forward
 
     def serve(self, forward: Any, request: Inputs) -> Any:
         """The output of one request, in the way in which the compiled call makes it."""
@@ -143,9 +137,10 @@ def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:
     """For each leaf of the inputs, the dimensions whose sizes differ between requests; empty if the
-    requests differ in their number of leaves.
+    requests differ in their leaves or in a number of dimensions.
     """
-    if len({len(tree_leaves(request)) for request in requests}) > 1:
+    ranks = {tuple(getattr(each, "ndim", None) for each in tree_leaves(one)) for one in requests}
+    if len(ranks) > 1:
         return []
     return [
         [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]

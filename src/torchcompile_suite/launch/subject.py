@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any, TypeAlias
@@ -124,9 +124,9 @@ class Subject:
         """The state that differs from that of `reset`, by its place in the module."""
         return self._kept.changes() if self._kept else {}
 
-    def changed(self, changes: dict[str, torch.Tensor], names: Sequence[str]) -> list[Any]:
-        """The state at these places after a call that has made ``changes``."""
-        return self._kept.completed(changes, names) if self._kept else []
+    def changed(self, changes: dict[str, torch.Tensor], name: str) -> torch.Tensor | None:
+        """The tensor at that place of the state after a call that has made ``changes``."""
+        return self._kept.completed(changes, name) if self._kept else None
 
     def drawn(self) -> list[bytes]:
         """The state of all generators: first of those that all modules share."""
@@ -155,10 +155,6 @@ class Subject:
     def apart(self, result: Any) -> list[Any]:
         """The same, and all else that a check compares; each is compared apart."""
         return [self.outputs(result)]
-
-    def in_float32(self) -> Any:
-        """The outputs of the module before it was quantised."""
-        raise NotImplementedError
 
     def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
         """What `apart` returns, of a call of a copy of the module in float64 with such inputs."""

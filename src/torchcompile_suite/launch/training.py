@@ -143,7 +143,9 @@ class TrainingStep(Subject):
 
 
 def _loss(output: Any) -> Any:
-    found = leaves(output) or _opened(output)
+    found = leaves(output) or opened(output)
+    if not found:
+        raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")
     return sum(leaf.to(_wide(leaf)).square().mean() for leaf in found)
 
 
@@ -153,10 +155,3 @@ def _gradients(module: torch.nn.Module) -> list[torch.Tensor]:
 
 def _wide(leaf: torch.Tensor) -> torch.dtype:
     return leaf.dtype if leaf.dtype == torch.float64 else torch.float32
-
-
-def _opened(output: Any) -> list[torch.Tensor]:
-    """The tensors of an output that pytree does not open."""
-    if found := opened(output):
-        return found
-    raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")

@@ -8,6 +8,7 @@ opens these, and names everything else in `Parts.unchecked`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import enum
@@ -240,10 +241,8 @@ def _add(
         return
     opened = None
     if id(value) not in around and len(around) < DEEPEST:
-        try:
+        with contextlib.suppress(Exception):  # of code of the output's own class
             opened = _open(value)
-        except Exception:  # raised by code of the output's own class
-            opened = None
     if opened is not None:
         kind, children = opened
         taken.structure.append(kind)
@@ -287,7 +286,7 @@ def _add_attributes(value: Any, taken: Parts, around: frozenset[int], opened_ids
         return True
     opened_ids.add(id(value))
     inside = Parts([], [], [])
-    for name, attribute in _attributes(value):
+    for name, attribute in _attributes(value).items():
         one = Parts([], [], [])
         _add(attribute, one, around | {id(value)}, opened_ids, tensors_only=True)
         if one.leaves:
@@ -300,7 +299,7 @@ def _add_attributes(value: Any, taken: Parts, around: frozenset[int], opened_ids
     return True
 
 
-def _attributes(value: Any) -> list[tuple[str, Any]]:
+def _attributes(value: Any) -> dict[str, Any]:
     """The attributes that the object itself holds, in ``__dict__`` and in ``__slots__``."""
     slots = [
         name
@@ -308,7 +307,5 @@ def _attributes(value: Any) -> list[tuple[str, Any]]:
         for name, member in vars(owner).items()
         if isinstance(member, types.MemberDescriptorType)
     ]
-    missing = object()
-    held = {name: getattr(value, name, missing) for name in slots}
-    held.update(getattr(value, "__dict__", {}))
-    return [(name, attribute) for name, attribute in held.items() if attribute is not missing]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return held | getattr(value, "__dict__", {})

@@ -54,13 +54,10 @@ class Traced(_Operators):
     - ``tf32``: products of float32 may have had the digits of TF32, which are those of float16.
     """
 
-    def __init__(self) -> None:
-        """Nothing is seen yet."""
-        super().__init__()
-        self.lowest: torch.dtype | None = None
-        self.drawing: torch.dtype | None = None
-        self.steps = False
-        self.tf32 = False
+    lowest: torch.dtype | None = None
+    drawing: torch.dtype | None = None
+    steps = False
+    tf32 = False
 
     @property
     def narrow(self) -> bool:
@@ -105,7 +102,7 @@ class InDouble(_Operators):
         """Run the operator in float64. What it writes to keeps its dtype."""
         if _draws(func, args, kwargs):
             return self._drawn(func, args, kwargs)
-        if _is_view(func):  # of a copy, it would not reach what it is a view of
+        if func.is_view:  # of a copy, it would not reach what it is a view of
             return func(*args, **kwargs)
         written = _written(func, args, kwargs)
         args, kwargs = (_cast(part, torch.float64, written) for part in (args, kwargs))
@@ -188,11 +185,6 @@ def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return True
 
 
-def _is_view(func: Any) -> bool:
-    schema = func._schema
-    return not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)
-
-
 def _result(func: Any, result: Any) -> Any:
     """A new result in float64. What the operator wrote to stays as it is."""
     return result if func._schema.is_mutable else _cast(result, torch.float64, ())
@@ -215,12 +207,8 @@ class Traffic(_Operators):
     """
 
     _FREE = ("empty", "_unsafe_view")
-
-    def __init__(self) -> None:
-        """Start at zero."""
-        super().__init__()
-        self.operators = 0
-        self.bytes = 0
+    operators = 0
+    bytes = 0
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the operator, and count it."""

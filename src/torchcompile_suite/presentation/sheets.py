@@ -15,7 +15,7 @@ from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
 from ..analysis.payoff import Payoff, break_even, counts
-from ..analysis.statistics import geometric_mean
+from ..analysis.statistics import geometric_mean, having
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..measurement import Measurement
@@ -134,7 +134,7 @@ def payoffs(rows: Iterable[Row]) -> Sheet:
             of_mode.setdefault((row.cell.phase, mode_of_phase(row.cell)), []).append(row)
     lines = []
     for (phase, mode), mine in of_mode.items():
-        mean = geometric_mean([row.ratio for row in mine if row.ratio is not None])
+        mean = geometric_mean(having(row.ratio for row in mine if row.ratio is not None))
         number = counts(mine)
         lines.append([phase, mode, str(len(mine)), ratio(mean), *map(str, number.values())])
     figures = ["cells", "geometric mean [95 %]", *(one.value for one in Payoff)]
@@ -208,7 +208,7 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
             name,
             ratio(effect.factor),
             effect.difference.value,
-            (change.moved or "cannot tell") if name == "time ratio" else "",
+            change.moved_by(name),
         ]
         for change in comparison.changes
         for name, effect in change.effects.items()
@@ -229,11 +229,11 @@ def means(comparison: Comparison) -> Sheet:
     """The geometric mean of each figure, over how many cells, and in how many of all it changed."""
     lines = []
     for name in QUANTITIES:
-        having = [one for one in comparison.changes if name in one.effects]
-        if not having:
+        mine = [one for one in comparison.changes if name in one.effects]
+        if not mine:
             continue
-        number = Counter(one.effects[name].difference for one in having)
-        averaged = sum(one.cell in comparison.in_means for one in having)
+        number = Counter(one.effects[name].difference for one in mine)
+        averaged = sum(one.cell in comparison.in_means for one in mine)
         counts = [str(number[one]) for one in Difference]
         lines.append([name, ratio(comparison.means.get(name)), str(averaged), *counts])
     of = "models" if comparison.of_models else "cells"
@@ -289,9 +289,9 @@ def series(covered: Sequence[SeriesCoverage]) -> Sheet:
 
 
 # The counts of a table, as far as any row has them.
-_SHOWN = (
+_COUNTS = (
     *("graphs", "graph breaks", "Triton kernels", code.LAUNCHES, "of libraries"),
-    *("of them backward", code.WITH_CUDA_GRAPHS, "bytes after fusion"),
+    *("of them backward", code.WITH_CUDA_GRAPHS),
 )
 
 
@@ -299,10 +299,16 @@ def generated(rows: Sequence[code.Row]) -> Sheet:
     """One line for each cell with a target. Release is a column only if there are several."""
     several = len({row.release for row in rows}) > 1
     release: Columns[code.Row] = {"release": lambda row: row.release} if several else {}
-    shown = {name: _counted(name) for name in _SHOWN if any(name in row.counts for row in rows)}
+    return counted(rows, {**release, **_TARGET}, (*_COUNTS, "bytes after fusion"))
+
+
+def counted(
+    rows: Sequence[code.Row], place: Columns[code.Row], names: Sequence[str] = _COUNTS
+) -> Sheet:
+    """One line for each row, with those of the counts that any row has."""
+    shown = {name: _counted(name) for name in names if any(name in row.counts for row in rows)}
     # Where nothing was generated, a column has the reasons.
-    shown = shown or {"graphs": _counted("graphs")}
-    return sheet(rows, {**release, **_TARGET}, shown, reason=_no_code)
+    return sheet(rows, place, shown or {"graphs": _counted("graphs")}, reason=_no_code)
 
 
 def _counted(name: str) -> Callable[[code.Row], str]:

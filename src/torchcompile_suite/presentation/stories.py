@@ -21,6 +21,7 @@ from ..measurement import Launch
 from ..results.records import Record
 from . import terminal, why
 from .sheets import Sheet
+from .wording import plural
 
 # A release that changes a call by less is not named. Two measurements in turns agree that well.
 LEAST = 0.03
@@ -128,7 +129,7 @@ def draft(cell: Cell, history: History) -> Iterator[str]:
     """The lines of a page in Markdown."""
     cell = msgspec.structs.replace(cell, protocol="right")
     found = list(changes(history))
-    yield f"# {cell}: what {len(history)} releases changed, and where"
+    yield f"# {cell}: what {plural(len(history), 'release')} changed, and where"
     yield ""
     yield from terminal.markdown(by_release(history)).splitlines()
     if not found:
@@ -144,14 +145,13 @@ def draft(cell: Cell, history: History) -> Iterator[str]:
         yield f"Not measured in turns, and so not compared: {'; '.join(apart)}."
     for one in found:
         names = (one.before, one.after)
-        told = why.told(one.why, names)
         yield ""
         yield f"## {terminal.escaped(one.sentence)}"
         yield ""
-        yield " ".join(map(terminal.escaped, told.sentences))
+        yield " ".join(map(terminal.escaped, why.sentences(one.why, names)))
         yield ""
-        shown = told.sheet._replace(lines=told.sheet.lines[:MOST_GROUPS])
-        yield from terminal.markdown(shown).splitlines()
+        shown = why.sheet(one.why, names)
+        yield from terminal.markdown(shown._replace(lines=shown.lines[:MOST_GROUPS])).splitlines()
         if code := why.code_changes(one.why):
             yield ""
             # A line of theirs must not end the block.

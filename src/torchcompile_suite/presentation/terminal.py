@@ -123,11 +123,10 @@ def _row(
     edge: str, cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]
 ) -> list[str]:
     """The lines of a row, of which each has a part of each cell."""
-    broken = [textwrap.wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    lines = itertools.zip_longest(*broken, fillvalue="")
+    broken = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths, strict=True)]
     return [
         f"{edge} {f' {edge} '.join(_aligned(line, widths, right))} {edge}"
-        for line in (lines if any(broken) else [[""] * len(cells)])
+        for line in itertools.zip_longest(*broken, fillvalue="")
     ]
 
 

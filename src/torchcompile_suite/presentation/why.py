@@ -6,17 +6,16 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 from statistics import fmean
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from ..analysis.advice import disagreement
 from ..analysis.statistics import Interval, formatted, geometric_interval
-from ..analysis.why import LONG_S, MISSING, WORTH, Family, Group, Side, Why
+from ..analysis.why import LONG_S, MISSING, WORTH, Family, Group, Side, Why, numbered
 from ..attribution import Split, Step
 from ..cell import Cell
 from .sheets import Sheet
-from .wording import listed, milliseconds, ratio, written
+from .wording import listed, milliseconds, number, ratio, written
 
 # The table has so many lines, and the sentence so many losses and so many gains.
 MOST_LINES = 12
@@ -27,20 +26,8 @@ SUMMED_UP = ["eager ms", "compiled ms", "ratio [95 %]", "loses most in", "gains 
 _KERNEL_NAME = re.compile(r"\b((?:cpp|triton)_[a-z]+_\w*?)_?\d+\b")
 
 
-class Told(NamedTuple):
-    """The answer in words. ``names``: of the two calls."""
-
-    sentences: list[str]
-    sheet: Sheet
-    remedies: list[str]
-
-
-def told(why: Why, names: tuple[str, str], everything: bool = False) -> Told:
-    """The answer. ``everything``: all lines of the table, also those that make no difference."""
-    return Told(list(_sentences(why, names)), sheet(why, names, everything), list(_remedies(why)))
-
-
-def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
+def sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
+    """The answer in sentences. ``names``: of the two calls."""
     first, second = (fmean(side.calls_s) for side in (why.before, why.after))
     times = f"A call takes {_ms(first)} ms ({names[0]}) and {_ms(second)} ms ({names[1]})"
     yield f"{times}." if _torn(why) else f"{times}: {why.ratio} of {names[0]}'s time."
@@ -120,7 +107,7 @@ def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
                 _steps(group.after),
                 _ms(family.before_s.value),
                 _ms(family.after_s.value),
-                _difference(difference),
+                number(difference, "+.3f", 1e3),
                 f"{difference.value / first:+.1%}",
             ]
         )
@@ -129,22 +116,14 @@ def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
     return Sheet(columns, frozenset(("groups", *columns[4:])), lines)
 
 
-def _difference(interval: Interval) -> str:
-    value, low, high = (each * 1e3 for each in interval)
-    return f"{value:+.3f} [{low:+.3f}, {high:+.3f}]" if interval.known else f"{value:+.3f}"
-
-
 def _steps(steps: Iterable[Step]) -> str:
     """What computes the operators, such as ``2 generated, convolution``."""
-    counts: dict[str, int] = {}
-    for step in steps:
-        name = step.name if step.kind in ("library", "operator") else "generated"
-        if name != "MultiOutput":  # takes a part of a library's result
-            counts[name] = counts.get(name, 0) + 1
-    return ", ".join(f"{number} {name}" if number > 1 else name for name, number in counts.items())
+    names = (step.name if step.kind in ("library", "operator") else "generated" for step in steps)
+    # MultiOutput takes a part of a library's result.
+    return ", ".join(numbered(name for name in names if name != "MultiOutput"))
 
 
-def _remedies(why: Why) -> Iterator[str]:
+def remedies(why: Why) -> Iterator[str]:
     """What a test has shown to help against the largest losses, each once."""
     if _torn(why):
         return
@@ -222,7 +201,6 @@ class Explained(Struct):
 
 def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
     """The whole answer as JSON."""
-    said = told(why, names)
     calls = [
         ExplainedCall(name, side.torch, side.missing, side.splits, side.code)
         for name, side in zip(names, (why.before, why.after), strict=True)
@@ -232,7 +210,14 @@ def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
         for one in why.families
     ]
     return written(
-        Explained(list(cells), calls, why.ratio, said.sentences, said.remedies, families)
+        Explained(
+            list(cells),
+            calls,
+            why.ratio,
+            list(sentences(why, names)),
+            list(remedies(why)),
+            families,
+        )
     )
 
 

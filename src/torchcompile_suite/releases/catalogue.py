@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -186,8 +187,9 @@ def find(name: str, releases: Sequence[Release] | None = None) -> Release:
     else:
         match = next((release for release in releases if release.key == wanted), None)
     if match is None:
-        final = [release for release in releases if not release.nightly]
-        known = f"{final[0].version} to {final[-1].version}" if final else "none"
+        # A late patch of an older minor release may be the last one.
+        final = sorted(release.key for release in releases if not release.nightly)
+        known = f"{final[0]} to {final[-1]}" if final else "none"
         remedy = (
             f"`torchcompile-suite releases add {wanted}` adds it"
             if wanted.is_devrelease
@@ -199,14 +201,10 @@ def find(name: str, releases: Sequence[Release] | None = None) -> Release:
 
 def _parse(name: str) -> Version:
     """The version that ``name`` stands for: two or three numbers, or a nightly's full version."""
-    try:
+    with suppress(InvalidVersion):
         version = Version(name)
-    except InvalidVersion:
-        version = None
-    if version is not None and (
-        NIGHTLY.fullmatch(str(version)) or (is_final(name) and len(version.release) in (2, 3))
-    ):
-        return version
+        if NIGHTLY.fullmatch(str(version)) or (is_final(name) and len(version.release) in (2, 3)):
+            return version
     raise UnknownRelease(f"{name!r} is not a PyTorch release; write it like v2.4 or 2.4.1")
 
 

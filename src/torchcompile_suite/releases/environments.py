@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -154,28 +155,24 @@ def holds_lock(release: Release, python: str | None = None) -> bool:
 def installed() -> Iterator[Installed]:
     """The environments on disk, complete or not, by name."""
     for folder in _folders("*"):
-        own = linked = 0
+        states = []
         for file in folder.rglob("*"):
-            if not file.is_symlink() and file.is_file():
-                state = file.stat()
-                if state.st_nlink > 1:
-                    linked += state.st_size
-                else:
-                    own += state.st_size
-        yield Installed(folder.name, folder, own, linked)
+            with suppress(FileNotFoundError):  # another process may install there
+                states.append(file.lstat())
+        files = [one for one in states if stat.S_ISREG(one.st_mode)]
+        linked = sum(one.st_size for one in files if one.st_nlink > 1)
+        yield Installed(folder.name, folder, sum(one.st_size for one in files) - linked, linked)
 
 
-def remove(release: Release, python: str = "*") -> list[Path]:
-    """Remove the release's environments of that Python, or of any. Returns their folders.
+def remove(release: Release, python: str = "*") -> None:
+    """Remove the release's environments of that Python, or of any.
 
     Raises SuiteError if a file cannot be removed; what is left is never taken for an environment.
     """
-    folders = _folders(release.version, python)
-    for folder in folders:
+    for folder in _folders(release.version, python):
         # uv of a killed run may still install there.
         with locked(folder), alone(installing(folder)):
             remove_folder(folder)
-    return folders
 
 
 def installing(folder: Path) -> Path:

@@ -267,8 +267,6 @@ def _nightly(
     version: str, url: str | None, file: Path, offered: Sequence[DistributionPackage]
 ) -> Release:
     known = catalogue.nightlies(file)
-    if any(release.version == version for release in known):
-        raise SuiteError(f"{version} was added before")
     try:
         date = datetime.strptime(_day(version), "%Y%m%d").replace(tzinfo=timezone.utc)
     except ValueError:
@@ -285,8 +283,7 @@ def _nightly(
         *(
             linux_pythons(package)
             for package in offered
-            if package.package_type == "wheel"
-            and (package.version or "").partition("+")[0] == version
+            if (package.version or "").partition("+")[0] == version
         )
     )
     release = Release(

@@ -103,7 +103,9 @@ def resolve(release: Release, folder: Path = LOCKS) -> str:
     text = _solve(release, pins)
     check(release.version, text)
     if not release.nightly:
-        _check_torchvision(release, _pinned(known_text, "torchvision"), text)
+        earlier = _newest(folder, below=release.key)
+        if earlier:
+            _check_torchvision(release, _pinned(earlier.read_text("utf-8"), "torchvision"), text)
     return text
 
 
@@ -193,9 +195,11 @@ def uv(
         return subprocess.CompletedProcess(list(arguments), 1, "", reason)
 
 
-def _newest(folder: Path) -> Path | None:
-    """The lock of the newest release; nightlies do not count."""
+def _newest(folder: Path, below: Version | None = None) -> Path | None:
+    """The lock of the newest release, or of the newest one below; nightlies do not count."""
     locks = [path for path in folder.glob("*.txt") if catalogue.is_final(path.stem)]
+    if below is not None:
+        locks = [path for path in locks if Version(path.stem) < below]
     return max(locks, key=lambda path: Version(path.stem), default=None)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 FILE = "torchcompile-suite-release"
 # The first word of the stamp of an environment that stands for one of the user's.
 ADOPTED = "adopted"
-# In place of a stamp, where the Python files of a commit lie over a lock: see `commits.journal`.
+# Where the Python files of a commit lie over a lock: see `commits.journal`. Older versions of the
+# suite wrote it in place of a stamp.
 OVERLAID = "torchcompile-suite-overlay.journal"
 
 

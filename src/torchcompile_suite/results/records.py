@@ -122,29 +122,17 @@ def append(journal: Path, measurement: Measurement) -> None:
 
 
 def newest(journal: Path, cell: Cell) -> Measurement | None:
-    """The newest readable measurement of the cell at the place of the journal, or None."""
-    return next(reversed(history(journal, cell)), None)
+    """The newest readable measurement of the cell at the place of the journal, or None.
 
-
-def history(journal: Path, cell: Cell) -> list[Measurement]:
-    """Every readable measurement of the cell at the place of the journal, oldest first.
-
-    Those that are sealed, and those in the journal.
+    Of those that are sealed, and those in the journal.
     """
     # The journal first: another process may seal it meanwhile, and then has a segment of it.
     unsealed = list(read_files([journal]))
     sealed = [file for file in files(journal.parent)[0].get(journal, ()) if file != journal]
     # A run asks for each cell: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
-    found = [
-        entry
-        for entries, _ in (*unsealed, *read_files(sealed, of_workload))
-        for entry in entries
-        if entry.measurement.cell == cell
-    ]
-    found.sort(key=lambda entry: entry.order)
-    newest_copy = {entry.identity: entry for entry in found}
-    return [entry.measurement for entry in found if entry is newest_copy[entry.identity]]
+    entries, _ = newest_of((*unsealed, *read_files(sealed, of_workload)))
+    return next((one.measurement for one in entries if one.measurement.cell == cell), None)
 
 
 def launches(machine_folder: Path) -> Iterator[Launch]:

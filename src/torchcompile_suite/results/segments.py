@@ -188,7 +188,13 @@ def decode(file: Path, data: bytes) -> Segment:
     """The segment of these bytes at the place of ``file``. Raises the ValueError of `read`."""
     if file.name != name_of(data):
         raise ValueError("damaged: its name is not the SHA-256 of its bytes")
-    head, *lines = _expanded(data).removesuffix(b"\n").split(b"\n")
+    # Never more than that is made of a file.
+    content, whole = _decompressed(data, MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"expands to more than {MOST_BYTES >> 20} MiB")
+    if not whole:
+        raise ValueError("cannot be decompressed: not one whole stream")
+    head, *lines = content.removesuffix(b"\n").split(b"\n")
     header = _header(head)
     check_place(file, header)
     return Segment(header, lines)
@@ -198,16 +204,6 @@ def check_place(file: Path, header: Header) -> None:
     """Raise ValueError if the file is not where its header says."""
     if file.parent.parent.name != header.machine or file.parent.name != header.release:
         raise ValueError(f"it belongs into {f'{header.machine}/{header.release}'!r}")
-
-
-def _expanded(data: bytes) -> bytes:
-    """The content; never more than `MOST_BYTES` are made of a file."""
-    content, whole = _decompressed(data, MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"expands to more than {MOST_BYTES >> 20} MiB")
-    if not whole:
-        raise ValueError("cannot be decompressed: not one whole stream")
-    return content
 
 
 def _decompressed(data: bytes, most_bytes: int) -> tuple[bytes, bool]:

@@ -90,10 +90,7 @@ def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
     each document. ``questions``: name, title and page of each. ``stories``: title, page, releases
     and models of each. ``releases``: the pages about one.
     """
-    problems = {
-        "where": [one.where for one in content.problems],
-        "reason": [one.reason for one in content.problems],
-    }
+    problems = packs.table(["where", "reason"], content.problems)
     documents = {"problems": problems, **content.code}
     encoded = ((key, packs.encode(document)) for key, document in documents.items())
     texts: dict[str, str] = {}

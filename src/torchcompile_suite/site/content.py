@@ -88,14 +88,9 @@ class Machine:
         return f"{title(self.facts, self.name)}{several}"
 
     @cached_property
-    def machine_of(self) -> dict[Cell, str]:
-        """The machine of each cell."""
-        return {entry.row.cell: entry.row.machine for entry in self.entries}
-
-    @cached_property
     def machines(self) -> list[str]:
         """The machines that the cells come from, sorted."""
-        return sorted(self._by_machine)
+        return sorted({entry.row.machine for entry in self.entries})
 
     @property
     def several(self) -> bool:
@@ -110,10 +105,6 @@ class Machine:
     @cached_property
     def _by_point(self) -> dict[str, list[Entry]]:
         return cells.grouped(self.entries, lambda entry: entry.row.release)
-
-    @cached_property
-    def _by_machine(self) -> dict[str, list[Entry]]:
-        return cells.grouped(self.entries, lambda entry: entry.row.machine)
 
     def of(self, point: str, bucket: int | None = None) -> list[Entry]:
         """The entries of one point, or of one of its buckets."""
@@ -196,7 +187,7 @@ class Machine:
     @cached_property
     def method(self) -> int:
         """The method by which its times were measured (`measurement.METHOD`)."""
-        return max(_method(entry.measurement) for entry in self.entries) or METHOD
+        return max(entry.measurement.method for entry in self.entries) or METHOD
 
     @cached_property
     def ids(self) -> dict[Cell, str]:
@@ -210,22 +201,18 @@ class Machine:
         return cells.buckets((cell.workload for cell in self.ids), most)
 
     @cached_property
-    def quiet_s(self) -> dict[Hashable, float | None]:
-        """Seconds of the calibration loop in the quietest launch, by `_loop`; None if not known."""
-        launches: dict[Hashable, list[Launch]] = defaultdict(list)
-        for entry in self.entries:
-            launches[_loop(entry)] += entry.measurement.launches
-        return {loop: statistics.quietest(many) for loop, many in launches.items()}
-
-    @cached_property
     def slowed(self) -> dict[Key, float]:
         """Each point and cell that should be measured again: a neighbour slowed the processors.
 
         With how many times as slow as at their best they were.
         """
+        launches: dict[Hashable, list[Launch]] = defaultdict(list)
+        for entry in self.entries:
+            launches[_loop(entry)] += entry.measurement.launches
+        quiet_s = {loop: statistics.quietest(many) for loop, many in launches.items()}
         factors = {
             (entry.row.release, entry.row.cell): statistics.slowdown(
-                entry.measurement.launches, self.quiet_s[_loop(entry)]
+                entry.measurement.launches, quiet_s[_loop(entry)]
             )
             for entry in self.entries
         }
@@ -326,11 +313,9 @@ def _of_one_method(
     name: str, latest: dict[Key, Record], axis: Axis, problems: list[Problem]
 ) -> dict[Key, Record]:
     """The records that were timed by the machine's newest method: others cannot be compared."""
-    newest = max(_method(record.measurement) for record in latest.values())
+    newest = max(record.measurement.method for record in latest.values())
     mine = {
-        key: record
-        for key, record in latest.items()
-        if _method(record.measurement, otherwise=newest) == newest
+        key: record for key, record in latest.items() if record.measurement.method in (0, newest)
     }
     old = Counter(key[0] for key in latest if key not in mine)
     problems += [
@@ -341,10 +326,3 @@ def _of_one_method(
         for point, count in old.items()
     ]
     return mine
-
-
-def _method(measurement: Measurement, otherwise: int = 0) -> int:
-    """The method by which it was timed; ``otherwise`` if nothing was timed."""
-    return max(
-        (launch.method for launch in measurement.launches if launch.timed), default=otherwise
-    )

@@ -191,13 +191,11 @@ def listed(
     ``written``: the pages that `changed` makes, by file.
     """
     name, page = label(release.version), written.get(_file(release.version))
-    known = [made.upstream.get(release.version, "") for made in machines]
-    upstream = release.git_version or next(filter(None, known), "")
     facts = [
         ("version", release.version),
         ("uploaded", release.date.date().isoformat()),
         ("upstream tag", release.tag),
-        ("upstream commit", upstream or "not recorded"),
+        ("upstream commit", release.git_version or "not recorded"),
         ("ledger commit", commit),
         ("Pythons with wheels", ", ".join(release.pythons)),
     ]

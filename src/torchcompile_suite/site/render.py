@@ -117,18 +117,14 @@ def pages(content: Content) -> dict[str, str]:
     first = [Section("", ["Nothing was measured yet. Start with: nox -s bench"])]
     if machines:
         first = Tables(machines[0], labels).newest(_FIRST)
-    changed = []
-    if of_releases:
-        changed = release_pages.changed(machines, content.code, content.stories, labels)
+    changed = release_pages.changed(machines, content.code, content.stories, labels)
     made = {}
     written = partial(_page, kinds=kinds, guides=content.guides)
     for kind in KINDS:
-        shown: dict[str, Any] = {"sections": [], "machines": [], "start": None}
-        if kind is INDEX:
-            entries = [one.entry for one in machines]
-            start = _start(content, changed)
-            shown = {"sections": first, "machines": entries, "start": start}
-        made[kind.file] = written("shell.html", kind, **shown)
+        made[kind.file] = written("shell.html", kind, sections=[], machines=[], start=None)
+    entries = [one.entry for one in machines]
+    start = _start(content, changed)
+    made[INDEX.file] = written("shell.html", INDEX, sections=first, machines=entries, start=start)
     parts = [(one.entry, Tables(one, labels).everything()) for one in machines]
     of_none = (None, [*generated(content.code, labels), *left_out(content.problems)])
     made[TABLES.file] = written("tables.html", TABLES, parts_of_page=[*parts, of_none])

@@ -40,7 +40,6 @@ class Shards(msgspec.Struct):
     - ``texts``: the packs, by name.
     - ``plain``: the documents of the newest point that pages show without a script. ``steps``:
       what each point changed.
-    - ``upstream``: PyTorch's own commit of each point, if a measurement knows it.
     """
 
     standing: Standing
@@ -48,7 +47,6 @@ class Shards(msgspec.Struct):
     points: dict[str, dict[str, str]]
     texts: dict[str, str]
     plain: dict[str, Any]
-    upstream: dict[str, str]
 
 
 # What is in the cache: nothing of a machine without a measurement that can be shown.
@@ -124,7 +122,7 @@ def _shards(machine: Machine) -> Shards:
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
     plain = {**_plain(machine.points[-1], every), "steps": _steps(machine, every)}
-    return Shards(machine.standing, entry, points, texts, plain, _upstream(machine))
+    return Shards(machine.standing, entry, points, texts, plain)
 
 
 def _plain(newest: str, documents: dict[str, Encoded]) -> dict[str, Any]:
@@ -132,11 +130,9 @@ def _plain(newest: str, documents: dict[str, Encoded]) -> dict[str, Any]:
 
     Those of the means by question, as far as the point has cells of it.
     """
-    kinds = {kind: f"{kind}/{newest}" for kind in ("overview", "claims", "answers")}
-    plain = {
-        kind: packs.decode(documents[key].data)
-        for kind, key in (kinds | {"trust": "trust"}).items()
-    }
+    keys = {"trust": "trust"}
+    keys |= {kind: f"{kind}/{newest}" for kind in ("overview", "claims", "answers")}
+    plain = {kind: packs.decode(documents[key].data) for kind, key in keys.items()}
     questions = dict.fromkeys(group["question"] for group in plain["overview"]["groups"])
     means = {name: packs.decode(documents[f"means/{name}"].data) for name in questions}
     return {**plain, "means": means}
@@ -158,14 +154,6 @@ def _steps(machine: Machine, documents: dict[str, Encoded]) -> dict[str, Any]:
             wanted = ("sentence", "whole", "most", "means", "reasons")
             found[point] = {"before": before, **{name: pair[name] for name in wanted}}
     return found
-
-
-def _upstream(machine: Machine) -> dict[str, str]:
-    upstream = dict.fromkeys(machine.points, "")
-    for entry in reversed(machine.entries):
-        if entry.measurement.environment is not None:
-            upstream[entry.row.release] = entry.measurement.environment.torch_git
-    return upstream
 
 
 def _documents(machine: Machine) -> Iterator[tuple[_Documents, int]]:

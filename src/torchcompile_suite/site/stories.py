@@ -22,9 +22,7 @@ INDEX = "stories.html"
 # The documents that explain the words of the pages, and how the suite measures.
 GUIDES = ("glossary", "method")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-_ABOUT = re.compile(
-    r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^;>]*))?(?:;(?P<only>[^>]*))? -->"
-)
+_ABOUT = re.compile(r"<!-- about: ([^;>]*)(?:;([^;>]*))?(?:;([^>]*))? -->")
 _TITLE = re.compile(r"\A# (?P<title>.+)\n")
 # Wide tables scroll by themselves, also with the keyboard.
 _WIDE = '<div class="wide" role="region" aria-label="Table" tabindex="0">'
@@ -75,15 +73,10 @@ def _story(path: Path, pages: Mapping[str, str]) -> Story:
     if title is None:
         raise SuiteError(f"{path} does not begin with a title: # and a text")
     about = _ABOUT.search(text)
+    fields = about.groups("") if about else ("", "", "")
+    releases, models, only = (field.split() for field in fields)
     body = _COMMENT.sub("", text[title.end() :])
-    return Story(
-        pages[path.name],
-        title["title"],
-        about["releases"].split() if about else [],
-        (about["models"] or "").split() if about else [],
-        (about["only"] or "").split() if about else [],
-        _html(body, pages),
-    )
+    return Story(pages[path.name], title["title"], releases, models, only, _html(body, pages))
 
 
 def _html(text: str, pages: Mapping[str, str]) -> Markup:

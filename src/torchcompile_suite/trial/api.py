@@ -93,20 +93,20 @@ def compare(
         except Exception as error:
             raise TrialError(f"{name} cannot be copied to another process: {error}") from error
         target = Target(f"module.{name.lstrip('_') or 'module'}", "pickle", str(file))
-        trial = Trial(
-            workload=target.name,
-            target=target,
-            modes=(mode,),
-            backends=(backend,),
-            # One answer; `try` also measures the default heap.
-            allocators=("system",),
-            dtype=dtype,
-            device=device or machine.device_kind(),
-            training=training,
-            precision=precision,
-            budget_s=budget_s,
-        )
         try:
+            trial = Trial(
+                workload=target.name,
+                target=target,
+                modes=(mode,),
+                backends=(backend,),
+                # One answer; `try` also measures the default heap.
+                allocators=("system",),
+                dtype=dtype,
+                device=device or machine.device_kind(),
+                training=training,
+                precision=precision,
+                budget_s=budget_s,
+            )
             check_values(trial)
             machine.need(trial.device)
             answer = run(

@@ -295,16 +295,12 @@ def arranged_inputs(module: torch.nn.Module, inputs: Any) -> Inputs | None:
     if there are no inputs, and the forward needs some. Raises WorkloadError for inputs that the
     forward cannot take.
     """
-    import torch
-
     signature = _signature(module)
     if isinstance(inputs, _Both):
         return _by_name(signature, inputs)
     if inputs is None:
         return () if signature is not None and _takes(signature, ()) else None
-    if isinstance(inputs, torch.Tensor) or not isinstance(inputs, (Mapping, Sequence)):
-        return (inputs,)
-    if isinstance(inputs, str | bytes):
+    if isinstance(inputs, str | bytes) or not isinstance(inputs, (Mapping, Sequence)):
         return (inputs,)
     spread: Inputs
     if isinstance(inputs, Mapping):
@@ -313,8 +309,7 @@ def arranged_inputs(module: torch.nn.Module, inputs: Any) -> Inputs | None:
         spread = dict(inputs)
     else:
         spread = tuple(inputs)
-    one_argument = signature is not None and _takes(signature, (inputs,))
-    if signature is None or _takes(signature, spread) or not one_argument:
+    if signature is None or _takes(signature, spread) or not _takes(signature, (inputs,)):
         return spread
     return (inputs,)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -21,20 +21,12 @@ from ..engine.settings import Settings
 from ..generated import Chain, Code, Generated, Kernel
 from ..launch.messages import Order
 from ..measurement import Launch, Outcome
-from ..presentation.sheets import Columns, Sheet, sheet
-from ..presentation.wording import count, plural, written
+from ..presentation.sheets import Columns, Sheet, counted
+from ..presentation.wording import plural, written
 from .plan import Trial, TrialError
 from .run import target_variables
 
 MODES = ("default", "reduce-overhead")
-# The counts of the table; the JSON has all.
-_SHOWN = (
-    *("graphs", "graph breaks", "Triton kernels", generated.LAUNCHES, "of libraries"),
-    *("of them backward", generated.WITH_CUDA_GRAPHS),
-)
-
-
-_Counted: TypeAlias = tuple[Cell, Mapping[str, int]]
 
 
 class GeneratedResult(NamedTuple):
@@ -95,22 +87,17 @@ def headline(trial: Trial, result: GeneratedResult) -> str:
 
 
 def table(result: GeneratedResult) -> Sheet:
-    """One line for each cell that was generated."""
-    made = [
-        (cell, generated.counts_of(launch.generated))
+    """One line for each cell that was generated. The JSON has all counts."""
+    rows = [
+        generated.Row(result.torch, cell, launch.outcome, generated.counts_of(made), made)
         for cell, launch in result.launches.items()
-        if launch.generated is not None
+        if (made := launch.generated) is not None
     ]
-    place: Columns[_Counted] = {
-        "batch": lambda one: str(one[0].batch_size),
-        "mode": lambda one: one[0].mode,
+    place: Columns[generated.Row] = {
+        "batch": lambda row: str(row.cell.batch_size),
+        "mode": lambda row: row.cell.mode,
     }
-    known = set[str]().union(*(counts for _, counts in made))
-    return sheet(made, place, {name: _count(name) for name in _SHOWN if name in known})
-
-
-def _count(name: str) -> Callable[[_Counted], str]:
-    return lambda one: count(one[1].get(name))
+    return counted(rows, place)
 
 
 def sentences(result: GeneratedResult) -> list[str]:

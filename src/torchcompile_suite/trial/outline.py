@@ -64,16 +64,21 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: Text = ""
 
 
-def outline(workload: str, batch_size: int) -> Outline:
+def outline(order: Order) -> Outline:
     """Build the workload and describe it. Never raises: a fault becomes ``error``."""
-    from ..launch import failures
-
     try:
-        return _outline(workload, batch_size)
-    except SuiteError as error:
+        import_quietly(["torch", *workloads.get(order.workload).imports])
+        if "torch" not in sys.modules:
+            raise SuiteError(
+                f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
+            )
+        return _outline(order.workload, order.batch_size)
+    except SuiteError as error:  # also of a workload file of the user's that cannot be used
         return Outline(error=str(error))
     except BaseException as error:
-        return Outline(error=f"{workload} cannot be built: {failures.said_where(error)}")
+        from ..launch import failures
+
+        return Outline(error=f"{order.workload} cannot be built: {failures.said_where(error)}")
 
 
 def _outline(workload: str, batch_size: int) -> Outline:
@@ -140,19 +145,7 @@ def main() -> None:
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     # As in a launch: only then is it seen that the model's code sets another folder.
     caches.use(folder("outline"))
-    connection.send_bytes(msgspec.json.encode(_described(order)))
-
-
-def _described(order: Order) -> Outline:
-    try:
-        import_quietly(["torch", *workloads.get(order.workload).imports])
-    except SuiteError as error:  # a workload file of the user's that cannot be used
-        return Outline(error=str(error))
-    if "torch" not in sys.modules:
-        return Outline(
-            error=f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
-        )
-    return outline(order.workload, order.batch_size)
+    connection.send_bytes(msgspec.json.encode(outline(order)))
 
 
 if __name__ == "__main__":

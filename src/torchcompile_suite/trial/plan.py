@@ -122,13 +122,13 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
         allocators(trial),
         streams,
     ):
-        if backend != "inductor" and mode != trial.modes[0]:
-            continue  # only Inductor has modes
+        if backend != "inductor" and mode != EAGER:
+            mode = "default"  # only Inductor has modes
         made.append(
             Cell(
                 trial.workload,
                 size,
-                "default" if backend != "inductor" and mode != EAGER else mode,
+                mode,
                 phase="training" if trial.training else "inference",
                 dtype=trial.dtype,
                 layout=trial.layout,
@@ -138,6 +138,7 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
                 allocator=allocator,
             )
         )
+    made = list(dict.fromkeys(made))
     # `api.compare` has one answer, so it has no cell for the user's own compile.
     copied = trial.target is not None and trial.target.kind == "pickle"
     if outline.compiled and not (copied or trial.dynamic or trial.question):

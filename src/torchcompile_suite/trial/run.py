@@ -93,7 +93,9 @@ def run(
     ):
         try:
             described = outline_of(trial, environment)
-            kept = kept or _kept(trial, python, variables, described)
+            if kept is None:
+                name = trial.digest(str(python.resolve()), conditions_here(variables), described)
+                kept = cache_folder() / "try" / f"{name}.jsonl"
             if not resume:
                 kept.unlink(missing_ok=True)
             elif not kept.exists():
@@ -158,12 +160,6 @@ def _measure(
         progress.note("finished", name, f"not measured: {error}")
         raise
     progress.note("finished", name, measurement_line(measured))
-
-
-def _kept(trial: Trial, python: Path, variables: Mapping[str, str], described: Outline) -> Path:
-    conditions = conditions_here(variables)
-    name = trial.digest(str(python.resolve()), conditions, described)
-    return cache_folder() / "try" / f"{name}.jsonl"
 
 
 def target_variables(trial: Trial) -> dict[str, str]:

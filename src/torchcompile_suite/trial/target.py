@@ -110,10 +110,12 @@ def parse(text: str, inputs: Sequence[str] = ()) -> Target | str:
 
 def _parse_checkpoint(text: str, inputs: Sequence[str]) -> Target | str:
     """A model of Hugging Face: a workload that has its configuration, or a folder that has it."""
-    if Path(text, "config.json").is_file():
-        path = Path(text).resolve()
+    # The shell expands no tilde after "hf:".
+    place = Path(os.path.expanduser(text))  # noqa: PTH111 - stays as it is without a home folder
+    if (place / "config.json").is_file():
+        path = place.resolve()
         return Target(_name(HUGGING_FACE[:-1], path.name), "hf", str(path), inputs=tuple(inputs))
-    if text.startswith((".", "/", "~")) or Path(text).exists():
+    if text.startswith((".", "/", "~")) or place.exists():
         raise WorkloadError(f"{text} has no config.json: it is no saved configuration")
     names()  # registers the workloads, in their order
     from ..workloads.hugging_face import CHECKPOINTS

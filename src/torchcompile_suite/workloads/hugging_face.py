@@ -188,9 +188,9 @@ def of_folder(folder: str, batch_size: int) -> Built:
 def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
     """Random inputs for what ``forward`` takes, by name.
 
-    ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``:
-    (batch_size, 3, 224, 224). ``input_features``: log-mel frames (batch_size, bins, 3000).
-    ``input_values``: samples (batch_size, 10000).
+    ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``: images
+    (batch_size, channels, height, width) of the configuration's size. ``input_features``: log-mel
+    frames (batch_size, bins, 3000). ``input_values``: samples (batch_size, 10000).
     """
     import torch
 
@@ -198,7 +198,9 @@ def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
     bins = getattr(model.config, "num_mel_bins", MEL_BINS)
     floats = {"input_values": (SAMPLES,), "input_features": (bins, FRAMES)}
     if hasattr(vision, "image_size"):
-        floats["pixel_values"] = (3, vision.image_size, vision.image_size)
+        size = vision.image_size
+        sides = size if isinstance(size, (list, tuple)) else (size, size)
+        floats["pixel_values"] = (getattr(vision, "num_channels", 3), *sides)
     inputs: dict[str, Any] = {}
     for argument in inspect.signature(model.forward).parameters:
         if argument in floats:

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 from . import workload
 
 if TYPE_CHECKING:
-    import torch
-
     from . import Built
 
 IMAGE = 224
@@ -39,7 +37,7 @@ SIZES: dict[tuple[int, int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def vit(patch: int, depth: int, width: int) -> torch.nn.Module:
+def vit(batch_size: int, patch: int, depth: int, width: int) -> Built:
     """A ViT over 224 x 224 RGB images; maps (batch, 3, 224, 224) to (batch, 1000)."""
     import torch
     from torch import nn
@@ -78,16 +76,10 @@ def vit(patch: int, depth: int, width: int) -> torch.nn.Module:
             x = self.embed(images).flatten(2).transpose(1, 2) + self.position
             return self.head(self.norm(self.blocks(x)).mean(dim=1))
 
-    return ViT()
-
-
-def _build(batch_size: int, patch: int, depth: int, width: int) -> Built:
-    import torch
-
-    return vit(patch, depth, width), (torch.randn(batch_size, 3, IMAGE, IMAGE),)
+    return ViT(), (torch.randn(batch_size, 3, IMAGE, IMAGE),)
 
 
 for _size, (_core, _also) in SIZES.items():
     workload(f"vit{'x'.join(map(str, _size))}", family="vit", core=_core, also=_also)(
-        lambda batch_size, size=_size: _build(batch_size, *size)
+        lambda batch_size, size=_size: vit(batch_size, *size)
     )

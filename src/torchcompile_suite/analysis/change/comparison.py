@@ -15,7 +15,7 @@ from ...modes import EAGER
 from .. import statistics
 from ..statistics import Interval, Prior
 from . import discovery
-from .discovery import Difference, Effect, LogChange
+from .discovery import Difference, Effect, Key, LogChange
 from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
@@ -55,6 +55,11 @@ class Change(NamedTuple):
         changed = [name for name, effect in self.effects.items() if effect.difference.changed]
         moved = [said for name, said in names.items() if name in changed]
         return "both" if len(moved) == 2 else "".join(moved)
+
+    def moved_by(self, name: str) -> str:
+        """Which time changed, for a time ratio that changed; else the empty string."""
+        told = name == "time ratio" and self.effects[name].difference.changed
+        return (self.moved or "cannot tell") if told else ""
 
 
 class Comparison(NamedTuple):
@@ -114,7 +119,6 @@ class Comparison(NamedTuple):
         ]
 
 
-_Key = tuple[Cell, str]
 _NOT_MEASURED = "not measured"
 
 
@@ -143,7 +147,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             f"nothing can be compared between {before} and {after} on {' or '.join(sides_of)}; "
             + (f"the first cell: {unfit[0]}" if unfit else why)
         )
-    log_changes: dict[_Key, LogChange] = {}
+    log_changes: dict[Key, LogChange] = {}
     unlike: list[Cell] = []
     packages: dict[str, list[Cell]] = {}
     for machine, sides in sides_of.items():
@@ -158,9 +162,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             for said in _packages(cell, sides):
                 packages.setdefault(said, []).append(cell)
         log_changes |= _log_changes(both, differ, sides)
-    judged = discovery.effects(
-        log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes}
-    )
+    judged = discovery.effects(log_changes)
     changes = [
         Change(
             cell,
@@ -185,7 +187,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
     )
 
 
-def _means(changes: Mapping[_Key, LogChange]) -> dict[str, Interval]:
+def _means(changes: Mapping[Key, LogChange]) -> dict[str, Interval]:
     """The mean factor of each quantity that a cell has."""
     return {
         name: discovery.mean_factor(of_name)
@@ -237,7 +239,7 @@ def noise_floor(measurements: Iterable[Measurement]) -> float | None:
 
 def _log_changes(
     both: Sequence[Cell], unlike: Sequence[Cell], sides: Sequence[Side]
-) -> dict[_Key, LogChange]:
+) -> dict[Key, LogChange]:
     """The change of each quantity of each cell that has it on both sides."""
     priors = {name: _prior(name, sides) for name in QUANTITIES}
     return {

@@ -8,9 +8,9 @@ of a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -35,7 +35,8 @@ SMALLEST_TOLD: Mapping[str, float] = {
 # comparison judges hundreds of figures: a difference that such an interval shows is still one then.
 TOLD_LEVEL = 0.999
 
-Key = TypeVar("Key", bound=Hashable)
+Key = tuple[Cell, str]
+"""A figure of a cell: a quantity of `QUANTITIES`."""
 
 
 class Difference(str, Enum):
@@ -116,11 +117,8 @@ def paired_change(factors: Sequence[float], prior: Prior | None) -> LogChange | 
     return LogChange(logs.mean, math.sqrt(variance / logs.number), freedom, paired=True)
 
 
-def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> dict[Key, Effect]:
-    """Judge all changes of a comparison together, under the same keys.
-
-    ``smallest`` is the relative change below which a key does not count as changed.
-    """
+def effects(changes: Mapping[Key, LogChange]) -> dict[Key, Effect]:
+    """Judge all changes of a comparison together, under the same keys."""
     import numpy as np
 
     # scipy.stats takes a second to import.
@@ -140,7 +138,7 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
-        difference = _difference(factor, q <= FALSE_DISCOVERY_RATE, smallest[key])
+        difference = _difference(factor, q <= FALSE_DISCOVERY_RATE, QUANTITIES[key[1]].smallest)
         judged[key] = Effect(factor, p, q, difference, changes[key].paired)
     return judged
 

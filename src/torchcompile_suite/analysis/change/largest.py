@@ -42,19 +42,18 @@ def findings(comparison: Comparison) -> list[Finding]:
     many = {key: of for key, of in alike.items() if len(of) >= ALIKE}
     found = [_finding(comparison, *key, of) for key, of in many.items()]
     found.sort(key=lambda one: -len(one.of))
-    largest: dict[int, tuple[str, Change, Effect]] = {}
-    for (name, difference), of in alike.items():
-        if (name, difference) in many:
-            continue
-        for change, effect in of:
-            known = largest.get(id(change))
-            if known is None or _sure(effect) > _sure(known[2]):
-                largest[id(change)] = (name, change, effect)
-    of_one = sorted(largest.values(), key=lambda each: -_sure(each[2]))
-    return found + [
-        _finding(comparison, name, effect.difference, [(change, effect)])
-        for name, change, effect in of_one
-    ]
+    of_one = []
+    for change in comparison.changes:
+        rest = [
+            (name, effect)
+            for name, effect in change.effects.items()
+            if effect.difference.changed and (name, effect.difference) not in many
+        ]
+        if rest:
+            name, effect = max(rest, key=lambda each: _sure(each[1]))
+            of_one.append(_finding(comparison, name, effect.difference, [(change, effect)]))
+    of_one.sort(key=lambda one: -_sure(one.of[0][1]))
+    return found + of_one
 
 
 def _finding(

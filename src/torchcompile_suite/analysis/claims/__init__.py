@@ -22,11 +22,7 @@ from .evidence import Evidence, Missing, Rule
 
 FILE = Path(__file__).with_name("claims.toml")
 
-RULES: dict[str, Rule] = {
-    **basics.RULES,
-    **models.RULES,
-    **deep_dive.RULES,
-}
+RULES: dict[str, Rule] = basics.RULES | models.RULES | deep_dive.RULES
 
 
 class Verdict(str, Enum):

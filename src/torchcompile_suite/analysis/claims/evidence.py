@@ -85,11 +85,8 @@ class Evidence:
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell has numbers."""
-        try:
-            self.measured(cell)
-        except Missing:
-            return False
-        return True
+        measurement = self._measurements.get(self._here(cell))
+        return measurement is not None and measurement.outcome.ok
 
     def family(self, family: str, mode: str = "default") -> list[Cell]:
         """The cells of a family of workloads that have numbers, at batch 1 in the mode."""
@@ -177,7 +174,8 @@ class Evidence:
     def warm_compile(self, cell: Cell) -> Interval:
         """Seconds lost to compiling with Inductor's cache, over at least two warm launches."""
         # A launch that compiled nothing has no logarithm.
-        costs = [cost for cost in self._compile_costs(cell, "warm") if cost > 0]
+        costs = statistics.compile_costs(self.measured(cell).launches, "warm")
+        costs = [cost for cost in costs if cost > 0]
         if len(costs) < 2:
             raise Missing(f"fewer than two warm launches of {cell}")
         return statistics.geometric_interval(costs)
@@ -187,12 +185,9 @@ class Evidence:
 
         It is one launch. The bounds are what cold compiles of one cell differ by.
         """
-        missing = f"no undisturbed cold launch of {cell}"
-        cost_s = some(self._compile_costs(cell, "cold"), missing)[0]
+        costs = statistics.compile_costs(self.measured(cell).launches, "cold")
+        cost_s, *_ = some(costs, f"no undisturbed cold launch of {cell}")
         return statistics.widened(Interval(cost_s, cost_s, cost_s), statistics.COLD_SPREAD)
-
-    def _compile_costs(self, cell: Cell, kind: str) -> list[float]:
-        return statistics.compile_costs(self.measured(cell).launches, kind)
 
 
 class Finding(NamedTuple):

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ... import matrix
 from ...modes import EAGER, GRAPH_MODES
 from .. import statistics
@@ -68,12 +70,10 @@ RULES["vit-small-reduce-overhead-36-percent"] = _reduce_overhead(SMALL, 0.64)
 RULES["vit-medium-reduce-overhead-34-percent"] = _reduce_overhead(MEDIUM, 0.66)
 
 
-def _fewer(workload: str, before: int, after: int) -> Rule:
-    return lambda evidence: fewer_launches(evidence, workload, before / after)
-
-
-RULES["vit-small-71x-fewer-launches"] = _fewer(SMALL, 27500, 387)
-RULES["vit-medium-122x-fewer-launches"] = _fewer(MEDIUM, 53000, 435)
+RULES["vit-small-71x-fewer-launches"] = partial(fewer_launches, workload=SMALL, times=27500 / 387)
+RULES["vit-medium-122x-fewer-launches"] = partial(
+    fewer_launches, workload=MEDIUM, times=53000 / 435
+)
 
 
 @RULES("vit-large-no-benefit")

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ...cell import Cell
 from ...generated import Generated
 from ...measurement import OK, Launch, Outcome
-from ...modes import EAGER, MODES
+from ...modes import EAGER
 from ...targets import Target
 from .. import device, failures
 from ..build import build
@@ -49,7 +49,6 @@ _ASKED = re.compile(
     r"NVIDIA driver|CUDA driver|CUDA error|CUDA-capable|Allocator not initialized|"
     r"CUDA unknown error|No CUDA GPUs"
 )
-_LINKS = ("inner_exception", "__cause__", "__context__")
 
 
 def generate(order: Order, target: Target) -> Launch:
@@ -79,13 +78,13 @@ def generate(order: Order, target: Target) -> Launch:
 
 def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     cell = order.cell
-    if reason := _unsupported(cell):
-        raise failures.Unsupported(reason)
+    if cell.mode == EAGER or cell.differs() & {"backend", "shapes", "way"}:
+        raise failures.Unsupported(f"no code is generated for {cell}")
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
     dynamo.reset()
     recorder = Recorder()
-    options = hooks.modes(cell.mode)
+    options = torch._inductor.list_mode_options(cell.mode)
     with (
         stages("compile"),
         inductor.generating_anew(),
@@ -136,19 +135,6 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     if order.folder:
         _write(Path(order.folder), cell, generated, recorder, str(torch.__version__))
     return generated
-
-
-def _unsupported(cell: Cell) -> str:
-    """Why no code can be generated for such a cell, or the empty string."""
-    if cell.mode == EAGER or cell.mode not in MODES:
-        return f"mode {cell.mode} generates no code"
-    if cell.backend != "inductor":
-        return f"backend {cell.backend} generates no code"
-    if cell.shapes != "static":
-        return f"code for a target is generated for one shape, not for the policy {cell.shapes}"
-    if cell.way != "whole":
-        return f"code for a target is generated for the whole module, not by the way {cell.way}"
-    return ""
 
 
 def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> list[int]:
@@ -227,7 +213,7 @@ def place(
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     with mode:
         given = [
-            _input(hooks.meta_value(node), value)
+            _input(node.meta.get("example_value"), value)
             for node, value in zip(placeholders, inputs, strict=True)
         ]
     return placed, given
@@ -309,18 +295,7 @@ def _device(value: Any) -> Any:
 
 def explained(error: Exception) -> Exception:
     """The error to report: torch wraps errors of its parts, and ours with them."""
-    seen: list[BaseException] = []
-    waiting: list[BaseException] = [error]
-    while waiting and len(seen) < 20:
-        link = waiting.pop()
-        if link in seen:
-            continue
-        seen.append(link)
-        waiting += [
-            inner
-            for name in _LINKS
-            if isinstance(inner := getattr(link, name, None), BaseException)
-        ]
+    seen = failures.chain(error)
     for link in seen:
         if isinstance(link, failures.Unsupported):
             return link

@@ -12,7 +12,6 @@ import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 import torch._dynamo.backends.common
@@ -271,21 +270,9 @@ def _changed_inputs(
     )
 
 
-def modes(mode: str) -> dict[str, Any]:
-    """Inductor's settings for a mode of torch.compile."""
-    from torch._inductor import list_mode_options
-
-    return dict(list_mode_options(mode))
-
-
 def fake_mode() -> Any:
     """The mode of the fake tensors of the graph that Dynamo is compiling."""
     return torch._guards.TracingContext.get().fake_mode
-
-
-def meta_value(node: Any) -> Any:
-    """Dynamo's fake tensor or symbol for an input of its graph; None if it kept none."""
-    return node.meta.get("example_value")
 
 
 def copy_notes(graph: Any, placed: Any) -> None:
@@ -313,17 +300,14 @@ def compile_graph(graph: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
     owner = next(each for each in modules if hasattr(each, "AutogradLazyBackwardCompileInfo"))
     kept: list[Any] = []
     compilers: list[Any] = []
-    original = owner.AutogradLazyBackwardCompileInfo
-    aot = torch._dynamo.backends.common.AotAutograd
-    start = aot.__init__
 
-    def keeping(*arguments: Any, **options: Any) -> Any:
+    def keeping(original: Any, *arguments: Any, **options: Any) -> Any:
         kept.append(original(*arguments, **options))
         return kept[-1]
 
-    def starting(self: Any, **options: Any) -> None:
+    def starting(original: Any, self: Any, **options: Any) -> None:
         compilers.append(options["bw_compiler"])
-        start(self, **options)
+        original(self, **options)
 
     done: list[bool] = []
     inner = torch._inductor.compile_fx.compile_fx_inner
@@ -332,10 +316,11 @@ def compile_graph(graph: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
         done.append(bool(given.get("is_backward")))
         return inner(*arguments, **given)
 
-    with (
-        mock.patch.object(owner, "AutogradLazyBackwardCompileInfo", keeping),
-        mock.patch.object(aot, "__init__", starting),
-    ):
+    hooks: list[tuple[Any, str, Hook]] = [
+        (owner, "AutogradLazyBackwardCompileInfo", keeping),
+        (torch._dynamo.backends.common.AotAutograd, "__init__", starting),
+    ]
+    with hooking(hooks):
         torch._inductor.compile_fx.compile_fx(
             graph, inputs, inner_compile=compiling, config_patches=options
         )

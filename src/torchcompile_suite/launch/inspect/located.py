@@ -138,10 +138,5 @@ def everything_compiled() -> Iterator[None]:
     """
     off = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
     known = {name: value for name, value in off.items() if hasattr(torch._dynamo.config, name)}
-    limit = torch._dynamo.utils.DEFAULT_COMPILATION_METRICS_LIMIT
-    torch._dynamo.utils.set_compilation_metrics_limit(dynamo.MOST_FRAMES)
-    try:
-        with inductor.generating_anew(), torch._dynamo.config.patch(known):
-            yield
-    finally:
-        torch._dynamo.utils.set_compilation_metrics_limit(limit)
+    with inductor.generating_anew(), torch._dynamo.config.patch(known):
+        yield

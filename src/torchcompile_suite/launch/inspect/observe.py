@@ -14,8 +14,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ... import workloads
 from ...cell import Cell
 from ...compiled import Compiled
@@ -125,7 +123,7 @@ class Observer(Inspection):
         self._values["cudagraph_skips"] = sorted(set(self._skips))
         self._ask(
             "guard_check_s",
-            lambda: guard_check_s(self._cell, getattr(forward, "_orig_mod", forward), subject),
+            lambda: guard_check_s(forward, subject),
             "the module's forward was not captured as a frame of its own",
         )
         if self._cell.way in ("regional", "nested-region"):
@@ -213,13 +211,13 @@ def _artefacts(cell: Cell) -> list[str]:
         return artefacts.write(cell, Path(folder))
 
 
-def guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
+def guard_check_s(forward: Any, subject: Subject) -> float | None:
     """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises.
 
-    ``module``: the one that was compiled, which may be a twin of the subject's (`subject.twin`).
+    ``forward``: what was compiled, which may be of a twin of the subject's module (`subject.twin`).
     """
-    check = dynamo.guard_check(module, subject.inputs)
-    with autocast(cell):
+    check = dynamo.guard_check(getattr(forward, "_orig_mod", forward), subject.inputs)
+    with autocast(subject.cell):
         if check is None or not check():
             return None
         rounds = timeit.repeat(check, number=GUARD_CHECKS, repeat=5)

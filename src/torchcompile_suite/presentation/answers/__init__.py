@@ -123,18 +123,13 @@ def newest(
     ``records`` are those of the machine, or those of cells with a target. Without a release that
     has a cell, the sentence of the last one says that nothing was measured.
     """
+    if not asked.of_targets:  # of two environments the later counts; records come in that order
+        records = {(one.release, one.measurement.cell): one for one in records}.values()
     of_release: dict[str, list[Record]] = {}
-    for record in records if asked.of_targets else _newest(records):
+    for record in records:
         of_release.setdefault(record.release, []).append(record)
-    machine = "" if asked.of_targets else machine
     for release in reversed(releases):
         found = asked.answer(of_release.get(release, []))
         if found.measured:
             return Answered(asked, machine, release, found)
     return Answered(asked, machine, releases[-1] if releases else "", asked.answer([]))
-
-
-def _newest(records: Iterable[Record]) -> Iterable[Record]:
-    """The newest record of each release and cell: environments may have one each."""
-    ordered = sorted(records, key=lambda record: record.measurement.started_at)
-    return {(record.release, record.measurement.cell): record for record in ordered}.values()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +14,6 @@ from ...analysis import why as analysis
 from ...analysis.change import of_model
 from ...analysis.payoff import Payoff, counts
 from ...analysis.summary import Row
-from ...analysis.why import Why
 from ...attribution import Kind
 from ...cell import Cell
 from ...measurement import Launch
@@ -182,18 +180,13 @@ def _plain_but_malloc(cell: Cell) -> bool:
     return cell.differs() == {"allocator"} and of_model(_settled(cell))
 
 
-class Divided(NamedTuple):
-    """A cell whose calls were divided. ``shares``: of the compiled call, by part."""
-
-    cell: Cell
-    why: Why
-    shares: Mapping[str, float]
-
-
 def attribution(records: Sequence[Record]) -> Answer:
     """How a compiled call divides, and what each cell loses and gains most."""
-    found = [one for record in records if (one := divided(record)) is not None]
-    lines = [[*cell_columns(one.cell), *why.summed_up(one.why)] for one in found]
+    found = [(one.measurement.cell, launches) for one in records if (launches := divided(one))]
+    lines = [
+        [*cell_columns(cell), *why.summed_up(analysis.compiled_against_eager(launches))]
+        for cell, launches in found
+    ]
     lines += [
         [*cell_columns(record.measurement.cell), *["-"] * 3, str(record.measurement.outcome), ""]
         for record in records
@@ -203,19 +196,18 @@ def attribution(records: Sequence[Record]) -> Answer:
     if not found:
         sentence = f"None of {plural(len(lines), 'cell')} has a number." if lines else NOTHING
         return Answer(sentence, sheet)
-    return Answer(_of_parts(found) + common.without_number(len(lines) - len(found)), sheet)
+    shares = [(cell, _shares(launches)) for cell, launches in found]
+    return Answer(_of_parts(shares) + common.without_number(len(lines) - len(found)), sheet)
 
 
-def divided(record: Record) -> Divided | None:
-    """The record's calls; None if it has none, or if not all of its launches ended well."""
-    launches = [one for one in record.measurement.launches if one.attribution is not None]
-    if not launches or not record.measurement.outcome.ok:
-        return None
-    cell = record.measurement.cell
-    return Divided(cell, analysis.compiled_against_eager(launches), _shares(launches))
+def divided(record: Record) -> list[Launch]:
+    """The launches that divide the record's calls; none if not all of its launches ended well."""
+    made = record.measurement
+    return [one for one in made.launches if one.attribution is not None and made.outcome.ok]
 
 
 def _shares(launches: Sequence[Launch]) -> dict[str, float]:
+    """Of the compiled call, by part."""
     splits = [one.attribution.mode for one in launches if one.attribution is not None]
     shares = {
         words: fmean(split.steps_s(kind) / split.call_s for split in splits)
@@ -225,12 +217,11 @@ def _shares(launches: Sequence[Launch]) -> dict[str, float]:
     return {**shares, "what is in no kernel": rest}
 
 
-def _of_parts(found: Sequence[Divided]) -> str:
-    named = [
-        f"{median(one.shares[part] for one in found):.0%} are {part}" for part in found[0].shares
-    ]
-    most = max(found, key=lambda one: one.shares[_COPIES])
+def _of_parts(found: Sequence[tuple[Cell, Mapping[str, float]]]) -> str:
+    _, first = found[0]
+    named = [f"{median(shares[part] for _, shares in found):.0%} are {part}" for part in first]
+    cell, shares = max(found, key=lambda one: one[1][_COPIES])
     sentence = f"Of a compiled call, {listed(named)} (median of {plural(len(found), 'cell')})."
-    if most.shares[_COPIES] > analysis.WORTH:
-        sentence += f" {most.cell.workload} copies most: {most.shares[_COPIES]:.0%} of its call."
+    if shares[_COPIES] > analysis.WORTH:
+        sentence += f" {cell.workload} copies most: {shares[_COPIES]:.0%} of its call."
     return sentence

@@ -152,7 +152,7 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
             "other_end": _other_end(machine, cell),
             "fastest": fastest.get(machine.ids[cell], ""),
             "since": since(machine.axis, [entry.row for entry in entries]),
-            **({"machine": machine.machine_of[cell]} if machine.several else {}),
+            **({"machine": entries[0].row.machine} if machine.several else {}),
             **table(LINE_COLUMNS, (_line(machine, entry) for entry in entries)),
         }
         for cell, entries in by_cell.items()

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...analysis import statistics
-from ...analysis.why import Why
+from ...analysis.why import Why, compiled_against_eager
 from ...compiled import Compiled
 from ...conditions import Accelerator, Environment
 from ...measurement import Launch
@@ -110,19 +110,20 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
 
 def _parts(record: Record) -> dict[str, Any] | None:
     """Where the time of the calls goes: sentences, remedies and a table of text."""
-    found = pays.divided(record)
-    if found is None:
+    launches = pays.divided(record)
+    if not launches:
         return None
-    told = why.told(found.why, why.EAGER_AND_COMPILED)
+    found = compiled_against_eager(launches)
+    names = why.EAGER_AND_COMPILED
     measurement = record.measurement
     source = (
         f"From {plural(len(measurement.launches), 'launch')} that only divide calls "
         f"({measurement.started_at[:10]})."
     )
     return {
-        "sentences": [source, *told.sentences, *told.remedies],
-        "bars": table(["part", "eager_s", "compiled_s"], _bars(found.why)),
-        **sheet(told.sheet),
+        "sentences": [source, *why.sentences(found, names), *why.remedies(found)],
+        "bars": table(["part", "eager_s", "compiled_s"], _bars(found)),
+        **sheet(why.sheet(found, names)),
     }
 
 
@@ -180,7 +181,6 @@ def _compiled(compiled: Compiled) -> dict[str, Any]:
         "breaks": [[one.where, one.reason] for one in compiled.graph_breaks],
         "recompiles": [[one.where, one.reason] for one in compiled.recompile_reasons],
         "skips": list(compiled.cudagraph_skips),
-        "artefacts": list(compiled.artefacts),
     }
 
 

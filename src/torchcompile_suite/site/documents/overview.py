@@ -297,7 +297,6 @@ def means(machine: Machine, question: str) -> dict[str, Any]:
     """
     every = [entry.row for entry in machine.entries]
     return {
-        "drift": figure(machine.drift),
         "batches": {
             group.batch: modes
             for group in groups(every)
@@ -328,7 +327,6 @@ def _means_of_mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str
     ]
     return {
         "cells": len(cohort.cells),
-        "of": cohort.of,
         "sentence": _means_in_words(machine, mode, points, cohort, means),
         **table(MEAN_COLUMNS, lines),
     }

@@ -9,7 +9,6 @@ import msgspec
 
 from ...analysis.change import (
     MOST_FINDINGS,
-    Change,
     ChangeError,
     Comparison,
     findings,
@@ -57,8 +56,6 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "cells": len(comparison.changes),
         "compared": comparison.compared,
         "averaged": averaged(comparison),
-        "paired": comparison.paired,
-        "noise": figure(comparison.noise),
         "means": table(
             ["figure", *spread("mean"), "judged", "cells"],
             (
@@ -90,17 +87,10 @@ def _effects(machine: Machine, comparison: Comparison) -> Iterator[list[Any]]:
     for one in comparison.changes:
         for name, effect in one.effects.items():
             yield [
-                *(machine.ids[one.cell], name, effect.difference.value, _moved(one, name)),
+                *(machine.ids[one.cell], name, effect.difference.value, one.moved_by(name)),
                 *figures(effect.factor),
                 *(figure(effect.p), figure(effect.q), effect.paired),
             ]
-
-
-def _moved(one: Change, name: str) -> str:
-    """Which time changed, for a time ratio that changed; else the empty string."""
-    if name != "time ratio" or not one.effects[name].difference.changed:
-        return ""
-    return one.moved or "cannot tell"
 
 
 def _counts(machine: Machine, before: str, after: str) -> Iterator[list[Any]]:

@@ -10,7 +10,6 @@
     const rows = Data.rows(judged);
     return {
       title: `Are the claims true here? ${context.title(at)}`,
-      choices: [Page.choosePoint(context)],
       answer: judged.sentence,
       content: [
         "A verdict follows from a fixed rule for the claim, and from recorded results only. The documents are not published here; each is described above its claims.",

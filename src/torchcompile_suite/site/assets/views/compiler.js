@@ -14,7 +14,6 @@
     const of = { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell };
     return {
       title: `What does the compiler make? ${context.title(at)}`,
-      choices: [Page.choosePoint(context)],
       answer: made.sentence,
       content: [
         "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory traffic.",

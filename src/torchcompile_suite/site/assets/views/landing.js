@@ -24,10 +24,7 @@
     const overview = await context.document(`overview/${at}`);
     const questions = [...new Set(overview.groups.map((group) => group.question))];
     if (!questions.length) {
-      return {
-        choices: [Page.choosePoint(context)],
-        answer: "Nothing was compiled.",
-      };
+      return { answer: "Nothing was compiled." };
     }
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
     const groups = overview.groups.filter((group) => group.question === question);
@@ -122,17 +119,13 @@
         : "";
     const caption =
       "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
-    const alike = group.alike;
-    const order = (by, mode) => by.get(mode)?.ratio ?? null;
     return section(
       "pays",
       "Which models gain?",
-      marks.length
-        ? Draw.figure(
-            caption + some,
-            Draw.ratios(marks, Page.modesOf(rows), "time ratio (below 1: faster)"),
-          )
-        : null,
+      Draw.figure(
+        caption + some,
+        Draw.ratios(marks, Page.modesOf(rows), "time ratio (below 1: faster)"),
+      ),
       table(
         `The time ratio of each model in each mode. Fastest: the mode that gains most, and gains that cannot be told from it.${some}`,
         [
@@ -145,7 +138,7 @@
           ...modes.map((mode) => ({
             title: mode,
             value: ([, by]) => paying(by.get(mode)),
-            sort: ([, by]) => order(by, mode),
+            sort: ([, by]) => by.get(mode)?.ratio,
           })),
           number(
             `${group.baseline} time`,
@@ -156,7 +149,7 @@
         [...models],
       ),
       table(
-        `The modes: geometric means, and how many cells gain.${alike ? "" : " Means of different cells do not compare: see All models."}`,
+        `The modes: geometric means, and how many cells gain.${group.alike ? "" : " Means of different cells do not compare: see All models."}`,
         [
           { title: "mode", value: (mode) => mode.mode },
           number("cells", (mode) => String(mode.cells)),
@@ -194,7 +187,9 @@
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const points = rows.map((row) => row.point);
-      const series = (name) => Page.line(name, rows, name, points);
+      const series = (name, title = name) => Page.line(title, rows, name, points);
+      // Eager in another precision is compared, too.
+      const compared = mode.split(":")[0] === "eager" ? "in the mode" : "compiled";
       const labels = points.map(label);
       const open = (index) => choose({ at: points[index] });
       const marks = Page.marks(told, points);
@@ -204,14 +199,14 @@
         place ? `Since when? Mode ${mode}` : "Since when?",
         means.sentence,
         Draw.figure(
-          `Ratio, compiled over its baseline. ${caption}`,
+          `Ratio, time in the mode over its baseline. ${caption}`,
           Draw.lines(labels, [series("ratio")], "time ratio", caption, open, marks),
         ),
         Draw.figure(
           `Times, relative to ${labels[0]}. ${caption} The bands include the drift between measurements.`,
           Draw.lines(
             labels,
-            [series("eager"), series("compiled")],
+            [series("eager"), series("compiled", compared)],
             `time, ${labels[0]} = 1`,
             caption,
             open,
@@ -226,7 +221,9 @@
               title: manifest.noun,
               value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }),
             },
-            ...["eager", "compiled", "ratio"].map((name) => Page.interval(name, name)),
+            Page.interval("eager", "eager"),
+            Page.interval(compared, "compiled"),
+            Page.interval("ratio", "ratio"),
           ],
           rows,
         ),

@@ -4,6 +4,7 @@
 (() => {
   const { section, table, number, COLUMNS, Words, downloads, choice } = Page;
   const MOST_DRAWN = 60;
+  const KINDS = ["faster", "slower", "no gain", "cannot tell"];
 
   Page.view = async (context) => {
     const { machine, at, chosen, cell } = context;
@@ -33,6 +34,9 @@
       drawn.length < numbers.length
         ? ` The picture shows ${drawn.length} of ${numbers.length} cells: those with the largest gain and those with the smallest.`
         : "";
+    const counts = KINDS.map(
+      (kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`,
+    );
     const ends = await context.document(`ends/${at}`);
     return {
       title: `All models: does it pay? ${context.title(at)}`,
@@ -42,25 +46,16 @@
         choice("batch", "Batch size", ["all", ...sizes], batch),
       ],
       answer: questions.length
-        ? `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
-            "faster",
-            "slower",
-            "no gain",
-            "cannot tell",
-          ]
-            .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
-            .join(", ")}.`
+        ? `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${counts.join(", ")}.`
         : "Nothing was compiled.",
       content: [
         section(
           "ratios",
           "Ratios",
-          marks.length
-            ? Draw.figure(
-                `Time in the mode over time of the baseline, with its 95 % interval.${some}`,
-                Draw.ratios(marks, Page.modesOf(drawn), "time ratio (below 1: faster)"),
-              )
-            : null,
+          Draw.figure(
+            `Time in the mode over time of the baseline, with its 95 % interval.${some}`,
+            Draw.ratios(marks, Page.modesOf(drawn), "time ratio (below 1: faster)"),
+          ),
           table(
             "Every cell. Ratio: below 1 is a gain; the brackets hold the 95 % interval over launches.",
             [

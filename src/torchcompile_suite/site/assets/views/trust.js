@@ -6,8 +6,7 @@
 
   const show = async (context) => {
     const { machine, manifest, label, cell } = context;
-    const problems = await Data.read(manifest.problems, "problems");
-    const left = problems.where.map((where, place) => ({ where, reason: problems.reason[place] }));
+    const left = Data.rows(await Data.read(manifest.problems, "problems"));
     const leftOut = section(
       "left-out",
       "Left out",
