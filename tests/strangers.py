@@ -77,9 +77,13 @@ def doubled(x):
     return x * 2
 
 
+def helping(x):
+    return doubled(x) + 1
+
+
 class Helped(nn.Module):
     def forward(self, x):
-        return doubled(x) + 1
+        return helping(x)
 
 
 def helped():

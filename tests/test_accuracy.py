@@ -103,6 +103,12 @@ for name, value in {"opaque": Opaque(), "faulty": Faulty(), "generator": (n for 
 
 nan = torch.tensor([1.0, math.nan, math.inf, 4.0])
 finite = torch.tensor([1.0, 2.0, 3.0, 4.0])
+off = torch.tensor([0.0, 1.0, 1.0, 1.0])
+
+def masked(dtype):
+    "What masked_fill with the least value of the dtype makes."
+    return torch.tensor([torch.finfo(dtype).min, 2.0, 3.0, 4.0], dtype=dtype)
+
 for name, triple in {
     "the same places": (nan, nan, finite.double()),
     "other places": (nan, nan.flip(0), finite.double()),
@@ -111,6 +117,11 @@ for name, triple in {
     "wrong elsewhere": (nan, nan * 2, finite.double()),
     "another kind": (nan, nan[[0, 2, 1, 3]], finite.double()),
     "another sign": (nan, nan * torch.tensor([1.0, 1.0, -1.0, 1.0]), finite.double()),
+    "masked": (masked(torch.float32), masked(torch.float32), masked(torch.float64)),
+    "masked, wrong": (masked(torch.float32), -masked(torch.float32), masked(torch.float64)),
+    "masked, wrong elsewhere": (
+        masked(torch.float32), masked(torch.float32) + off, masked(torch.float64)
+    ),
     "zeros, by rounding": (finite * 1e-7, finite * 2e-7, finite.double() * 0),
     "zeros, wrong": (finite * 1e-7, finite, finite.double() * 0),
 }.items():
@@ -194,6 +205,12 @@ def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, An
     assert results["another sign"] == [False, [note]]
     assert results["only the mode"] == [False, []]
     assert results["only the reference"] == [True, []]
+
+
+def test_the_end_of_a_dtype_hides_nothing(results: dict[str, Any]) -> None:
+    assert results["masked"] == [True, []]
+    assert not results["masked, wrong"][0]
+    assert not results["masked, wrong elsewhere"][0]
 
 
 def test_beside_zeros_rounding_is_no_fault(results: dict[str, Any]) -> None:

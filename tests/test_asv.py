@@ -568,8 +568,8 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
         cwd=turns.folder,
         capture_output=True,
         text=True,
-        check=True,
     )
+    assert done.returncode == 0, done.stderr
     comparison = validated("report-releases", done.stdout)
     assert comparison["cells"] == 2
     assert comparison["compared"] == comparison["paired"]

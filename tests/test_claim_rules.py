@@ -10,12 +10,12 @@ import pytest
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import claims
 from torchcompile_suite.analysis.claims import Verdict
-from torchcompile_suite.analysis.claims.evidence import inference, training
+from torchcompile_suite.analysis.claims.evidence import Evidence, inference, training
 from torchcompile_suite.analysis.claims.models import LARGE, MEDIUM, OPERATOR, SMALL
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.compiled import ARTEFACTS, Compiled, GraphBreak, Profile
 from torchcompile_suite.conditions import Accelerator
-from torchcompile_suite.measurement import Measurement
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 
 from . import examples
 
@@ -315,6 +315,15 @@ def judged(claim: str, records: list[Measurement]) -> claims.Judged:
     device = next((one.cell.device for one in here), "cuda")
     generated = [one for one in records if one.cell.target]
     return next(one for one in claims.judge(here, device, generated) if one.claim.id == claim)
+
+
+def test_code_counts_also_where_another_machine_failed() -> None:
+    made, failed = code("softmax_matmul"), code("softmax_matmul")
+    outcome = Outcome(Status.TIMEOUT, "a launch took 900 s")
+    launches = [msgspec.structs.replace(one, generated=None) for one in failed.launches]
+    failed = msgspec.structs.replace(failed, outcome=outcome, launches=launches)
+    for order in ([made, failed], [failed, made]):
+        assert Evidence([], "cpu", order).generated("softmax_matmul") == made.generated
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)

@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli import fleet as cli_fleet
 from torchcompile_suite.doctor import Check, Level
 from torchcompile_suite.doctor import hardware as hardware_checks
 from torchcompile_suite.engine import journal, processes, series
@@ -165,6 +166,10 @@ def test_cells_are_chosen_as_asv_would() -> None:
     assert CELL in found
     assert {cell.workload for cell in found} == {"resnet18"}
     assert set(matrix.core_cells()) <= set(matrix.cells_matching(""))
+    # Generated code is no series: it is the same on each machine.
+    assert not any(cell.target for cell in cli_fleet._cells("all"))
+    with pytest.raises(SuiteError, match="matches only generated code"):
+        cli_fleet._cells("^codegen")
 
 
 # The machine: a process without anything of Ray's.

@@ -15,10 +15,11 @@ import pytest
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
-from torchcompile_suite.cli import recorded
+from torchcompile_suite.cli import recorded, report
 from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import sheets, terminal
+from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record
 
 from . import examples
@@ -110,6 +111,34 @@ def test_both_ends_of_the_heap_stand_side_by_side() -> None:
     assert (settled["eager ms"], settled["compiled ms"]) == ("20", "17")
     assert (default["page faults: eager"], default["faults: compiled"]) == ("0", "4,870")
     assert (default["malloc's share: eager"], default["share: compiled"]) == ("0%", "37%")
+
+
+def test_both_ends_of_several_releases_name_them() -> None:
+    ends = [
+        examples.twin("settled", 0.02, 0.017, (0, 0)),
+        examples.twin("default", 0.02, 0.0272, (0, 4870)),
+    ]
+    of_two = [
+        Record("box", "01234567", "env", one, release)
+        for release in ("2.4.1", "2.9.1")
+        for one in ends
+    ]
+    sheet = report._both_ends(of_two)
+    assert [line[sheet.columns.index("release")] for line in sheet.lines] == [
+        *("2.4.1", "2.4.1", "2.9.1", "2.9.1")
+    ]
+    assert "machine" not in sheet.columns
+    assert report._both_ends(of_two[:2]).columns == sheet.columns[1:]
+
+
+def test_of_two_environments_a_cell_has_one_row(tmp_path: Path) -> None:
+    for name, day in (("virtualenv-py3.11", 1), ("try", 2)):
+        started_at = f"2026-01-0{day}T00:00:00+00:00"
+        one = msgspec.structs.replace(examples.measurement(), started_at=started_at)
+        records.append(records.path(tmp_path / "box", "01234567", name), one)
+    assert len(records.read(tmp_path).records) == 2
+    (latest,) = recorded.read_results(tmp_path).records
+    assert latest.env_name == "try"
 
 
 def test_single_calls_have_columns_where_there_are_any() -> None:

@@ -82,6 +82,15 @@ def test_a_file_of_a_package_may_import_relatively(tmp_path: Path) -> None:
     assert loaded(file) == "outer.inner.net 3"
 
 
+def test_a_folder_that_no_import_can_name_is_no_package(tmp_path: Path) -> None:
+    package = tmp_path / "net-1.2"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    file = package / "model.py"
+    file.write_text("print(__name__)")
+    assert loaded(file) == "model"
+
+
 def test_a_package_may_have_a_module_of_its_own_name(tmp_path: Path) -> None:
     package = tmp_path / "encoder"
     package.mkdir()

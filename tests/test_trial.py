@@ -302,6 +302,7 @@ def test_the_json_of_a_question_has_its_answer() -> None:
         ),
         (("--target", "cuda:sm90", "--device", "cpu"), "leave --device out"),
         (("--registers",), "leave --registers out"),
+        (("--dynamic", "--training", "--batch-size", "1"), "trains nothing"),
     ],
 )
 def test_options_that_do_not_fit_a_question_are_refused(

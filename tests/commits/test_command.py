@@ -33,6 +33,7 @@ def test_a_workload_alone_is_its_plain_cell() -> None:
         (["a", "b", "--cell", "resnet18"], "no clone of PyTorch"),
         (["a", "b", "--cell", "resnet81"], "similar: resnet18"),
         (["a", "b", "--cell", "resnet18", "--metric", "speed"], "there are: ratio"),
+        (["a", "b", "--cell", "resnet18, batch 1, default, divided"], "times no pairs"),
     ],
 )
 def test_a_wrong_command_line_is_one_clear_line(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
 
 from torchcompile_suite.cli import contract
-from torchcompile_suite.contract import file, judging
+from torchcompile_suite.compiled import GraphBreak
+from torchcompile_suite.contract import counting, file, judging
 from torchcompile_suite.contract.counts import Counts, Root, Site
 from torchcompile_suite.contract.file import Contract, Entry
 from torchcompile_suite.errors import SuiteError
@@ -31,6 +33,22 @@ def test_what_is_written_is_read_and_written_alike(tmp_path: Path) -> None:
     found = file.read(path).find(entry("2.15").key, "2.15")
     assert found is not None
     assert judging.changes(found.counts, COUNTS) == []
+
+
+def test_a_guard_is_placed_in_its_own_file(tmp_path: Path) -> None:
+    class Frame(NamedTuple):
+        file: str
+        line: int
+        function: str
+
+    def of(*files: str) -> Site:
+        captured = [Frame(str(tmp_path / each), 3, "forward") for each in files]
+        places = counting._Places(tmp_path, "/t/torch", captured)  # type: ignore[arg-type]
+        guard = "n == 1  # return x * n  # lib/model.py:7 in of"
+        return places.guard(GraphBreak(guard, "model.py:3"))
+
+    assert of("app/model.py", "lib/model.py").where == "lib/model.py, of"
+    assert of("app/model.py").where == "app/model.py, forward", "the file of the guard is not known"
 
 
 def test_a_recompile_without_a_reason_is_read_back(tmp_path: Path) -> None:

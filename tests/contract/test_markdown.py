@@ -28,6 +28,12 @@ def test_what_a_release_adds_is_said() -> None:
         "torch 2.16 adds 2 graph breaks, 2 graphs, removes 1 kernel in `encoder` "
         "(default, cpu; before: torch 2.15)",
     ]
+    # What is no number differs, too.
+    larger = msgspec.structs.replace(COUNTS, bytes=9000)
+    (line,) = markdown.between_releases([checked("2.9", COUNTS), checked("2.15", larger)])
+    assert line.startswith(
+        "torch 2.15 changes bytes, operators, kinds or what is known, and no other count, of"
+    )
     # Without counts there is nothing to compare.
     found = [checked("2.15", COUNTS), checked("newest", None, "make fails")]
     assert list(markdown.between_releases(found)) == []

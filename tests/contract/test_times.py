@@ -43,6 +43,12 @@ def test_what_an_interval_tells(figures: Row, found: bool | None, says: str) -> 
     assert says in plugin.told("Model", figures, 1.0, found)
 
 
+def test_faster_than_eager_is_not_said_not_to_pay() -> None:
+    said = plugin.told("Model", row(0.88, 0.92), 0.8, plugin.verdict(row(0.88, 0.92), 0.8))
+    assert said.startswith("Model: compiled code takes more than 0.8 of eager's time: compiled")
+    assert "takes at most 0.95" in plugin.told("Model", row(0.88, 0.92), 0.95, True)
+
+
 # A machine is not noisy on demand, so the figures are given.
 UNCLEAR = """
 import pytest

@@ -19,6 +19,11 @@ PYTHON = "3.11"
 HISTORY = newest_patches(catalogue.read())
 
 
+@pytest.fixture(autouse=True)
+def with_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
+
+
 def test_the_size_of_every_release_of_a_history_is_known() -> None:
     """If this fails: install the new release, then run torchcompile-suite releases sizes."""
     known = room.read_sizes()
@@ -32,6 +37,12 @@ def test_shared_packages_count_once() -> None:
     together = room.needed_bytes(HISTORY)
     assert together < 0.8 * apart
     assert room.needed_bytes(HISTORY[:1]) < room.needed_bytes(HISTORY[:2]) < together
+
+
+def test_cpu_builds_take_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = room.needed_bytes(HISTORY)
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+    assert room.needed_bytes(HISTORY) < 0.8 * usual
 
 
 def test_a_history_of_all_minor_releases_is_one_group_on_a_usual_disk(

@@ -47,6 +47,12 @@ def measure(
     if not of_releases(conf):
         raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
     place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
+    again = AGAIN
+    if not skip_existing:
+        again = (
+            "run the same command again: the unfinished cell goes on, and with --skip-existing no "
+            "complete one is measured anew"
+        )
     measured: dict[str, Environment] = {}
     files: dict[str, Path] = {}
     settings = Settings.from_environment()
@@ -69,15 +75,15 @@ def measure(
         )
         with held(place / "lock", busy):
             conditions = conditions_here(env.env_vars)
-            beside = _Beside(env.name, place, measured, files)
+            beside = _Beside(env.name, place, measured, files, again)
             for number, cell in enumerate(in_order(cells), 1):
                 plan = Series.of(cell, list(measured), settings)
                 plan = msgspec.structs.replace(plan, conditions=conditions)
                 beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
     except KeyboardInterrupt:
-        raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
+        raise SuiteError(f"interrupted; to continue, {again}") from None
     except OSError as error:
-        raise cannot_write(error, "a file", f"correct this, then {AGAIN}") from error
+        raise cannot_write(error, "a file", f"correct this, then {again}") from error
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -93,12 +99,14 @@ class _Beside(NamedTuple):
 
     - ``environment``: its name. ``place``: the folder of the series.
     - ``measured``: the environment of each release. ``files``: the journal of each.
+    - ``again``: what the user does after an interruption.
     """
 
     environment: str
     place: Path
     measured: Mapping[str, Environment]
     files: Mapping[str, Path]
+    again: str
 
     def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
         """Measure the series and store it; what is complete only without ``skip_existing``."""
@@ -106,13 +114,13 @@ class _Beside(NamedTuple):
         if skip_existing and series.complete(list(newest.values())):
             log.info(f"{_now()} {head}: measured before")
             return
-        if skip_existing and (again := series.again(plan, newest)):
-            log.info(f"{_now()} {head}: {', '.join(again.releases)} failed before, again")
-            measured = self._measured(again, head)
+        if skip_existing and (anew := series.again(plan, newest)):
+            log.info(f"{_now()} {head}: {', '.join(anew.releases)} failed before, again")
+            measured = self._measured(anew, head)
             mended = any(one.outcome.ok for one in measured.values())
             if not mended:
                 self._store(measured, newest)
-            journal.discard(self._folder(again))
+            journal.discard(self._folder(anew))
             if not mended:
                 return
         log.info(f"{_now()} {head}: {', '.join(plan.releases)} in turns")
@@ -134,7 +142,7 @@ class _Beside(NamedTuple):
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         known = journal.of_series(plan, self._folder(plan))
-        measured = rounds.in_turns(plan, self.measured, known, watch)
+        measured = rounds.in_turns(plan, self.measured, known, watch, again=self.again)
         log.info(f"{_now()} {head}: {series.summary(measured)}")
         return measured
 

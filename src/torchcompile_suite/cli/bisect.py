@@ -152,6 +152,8 @@ def cell_named(text: str) -> Cell:
             f"no cell {plain!r}{similar(plain, known)}. Write it as the report does: "
             f"'resnet18, batch 1, default' (modes: {', '.join(MODES)})"
         )
+    if not known[plain].timed:
+        raise SuiteError(f"{plain} times no pairs, so there is nothing to compare; name another")
     return msgspec.structs.replace(known[plain], device=device)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -81,6 +82,8 @@ def update_command(
     way = _Way(mode, backend, batch_sizes, dynamic, training, wanted)
     file.read(path)  # a contract that cannot be read would make the counts useless
     names = [_named(text, path) for text in models]
+    # The models are called there. Without the folder, the contract is a new one.
+    path.resolve().parent.mkdir(parents=True, exist_ok=True)
     each_release = releases or (_INSTALLED,)
     entries = [_counted(name, path, way, release) for release in each_release for name in names]
     click.echo(file.write(path, entries))
@@ -159,7 +162,7 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
         why = str(error)
         if isinstance(error, ModuleNotFoundError):
             why = missing(error, "contract --release")
-        elif release != _INSTALLED and "No module named" in why:
+        elif release != _INSTALLED and re.search("No module named|there is no module", why):
             why += (
                 " (the environment of a release has torch, torchvision, timm and numpy: put other "
                 "modules on PYTHONPATH, or check with --release installed)"

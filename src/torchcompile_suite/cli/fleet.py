@@ -89,7 +89,11 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "history":
         return list(matrix.SERIES)
     try:
-        found = matrix.cells_matching("" if cells == "all" else cells)
+        # Generated code is the same on each machine: one of them makes it (`asv run`).
+        every = matrix.cells_matching("" if cells == "all" else cells)
+        found = [cell for cell in every if not cell.target]
+        if every and not found:
+            raise SuiteError(f"--cells {cells!r} matches only generated code: asv run makes it")
     except re.error as error:
         raise SuiteError(f"--cells {cells!r} is no regular expression: {error}") from None
     if not found:
@@ -120,7 +124,9 @@ def _known(hardware: str) -> Known:
     named = classes(RESULTS).items()
     machines = [name for name, of in named if machine.as_label(of) == hardware]
     environment = command.environment_name()
-    return Known(read_results(RESULTS).records, hardware, machines, environment, commits, BUDGET_S)
+    found = read_results(RESULTS, environments=True)
+    known = [*found.records, *found.divided]
+    return Known(known, hardware, machines, environment, commits, BUDGET_S)
 
 
 def _here() -> str:
@@ -346,7 +352,9 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
     if address:
         cluster.connect(address)
     else:
-        cluster.start_here(machine.name_in_fleet(machine.detect().machine), _here())
+        own = machine.detect().machine
+        short = own if len(own) <= machine.LABEL_CHARACTERS else None
+        cluster.start_here(machine.name_in_fleet(short), _here())
     programs.stop_in_order()  # Ray has put a handler of its own there
     try:
         with watched(cluster.address(), _leave):

@@ -46,8 +46,9 @@ def run(
     usual = command.python()
     # Another clone, or another machine with the same home folder, has groups of its own.
     wanted = json.dumps([*patterns, rounds, str(Path.cwd()), machine.detect().machine])
-    for python, together in by_python(releases, usual).items():
-        if python != usual:
+    by = by_python(releases, usual)
+    for python, together in by.items():
+        if python != usual and len(by) > 1:
             click.echo(
                 f"\nnot in turns with the others: PyTorch {_versions(together)}, which is measured "
                 f"with Python {python} and not with {usual}"

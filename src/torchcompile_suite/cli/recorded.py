@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -76,14 +76,21 @@ def shown(*, say: bool = False) -> Path:
     return PUBLISHED
 
 
-def read_results(folder: Path | None = None) -> Records:
+def read_results(folder: Path | None = None, *, environments: bool = False) -> Records:
     """Every readable record of the folder, without samples (`analysis.summaries`).
 
-    Default: those to be shown. Names unreadable files on standard error.
+    Default: those to be shown. Of two environments of a release, the later measurement of a cell;
+    with ``environments`` both. Names unreadable files on standard error.
     """
     found = summaries.read(folder or shown(say=True))
     _name(found.problems)
-    return found
+    return found if environments else found._replace(records=_latest(found.records))
+
+
+def _latest(found: Iterable[Record]) -> list[Record]:
+    """The last one of each machine, release and cell: records come in the order of their starts."""
+    latest = {(one.machine, one.release or one.commit, one.measurement.cell): one for one in found}
+    return list(latest.values())
 
 
 def read_generated() -> list[Record]:
@@ -202,7 +209,8 @@ def _records(folder: Path, problems: list[Problem], *, generated: bool = False) 
     """The records of a machine's folder."""
     found = summaries.read_machine(folder)
     problems += found.problems
-    return [*found.records, *found.generated] if generated else found.records
+    timed = _latest(found.records)
+    return [*timed, *found.generated] if generated else timed
 
 
 def _name(problems: Sequence[Problem]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import click
 
 from ..analysis import change, generated, summaries, summary
-from ..analysis.ends import REMEDY, Ends, both_ends
+from ..analysis.ends import REMEDY, both_ends
 from ..cell import Cell
 from ..errors import SuiteError, similar
 from ..measurement import Measurement
@@ -292,12 +292,13 @@ def print_report(
         click.echo(wording.written(summary.rows(asked) if wanted.model else rows))
         return
     if not asked and not wanted.model and len(rows) > MOST_ROWS and len(versions) == 1:
-        _print_whole(f"{versions[0]} on {machine_name}", rows, form)
+        names = ", ".join(dict.fromkeys(row.machine for row in rows))
+        _print_whole(f"{versions[0]} on {names}", rows, form)
         return
     if asked or wanted.model:
         shown, rows = asked, summary.rows(asked)
         code = [one for one in code if wanted(one.cell)]
-    both = sheets.ends(_both_ends(shown))
+    both = _both_ends(shown)
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
         "launches].\ncompile s: time lost to compiling, nothing cached; warm s: with "
@@ -366,9 +367,20 @@ def _print(
         out.say(line, dim=True)
 
 
-def _both_ends(records: Sequence[Record]) -> list[Ends]:
-    """The cells at both ends of the heap, of one machine and release after another."""
+def _both_ends(records: Sequence[Record]) -> Sheet:
+    """The cells at both ends of the heap. Machine and release are columns only if there are
+    several.
+    """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for record in records:
         groups.setdefault((record.machine, record.release), []).append(record.measurement)
-    return [both for measurements in groups.values() for both in both_ends(measurements)]
+    found = [(place, one) for place, mine in groups.items() for one in both_ends(mine)]
+    sheet = sheets.ends([one for _, one in found])
+    places = [place for place, _ in found for _ in range(2)]  # a line for each end
+    titles = ("machine", "release")
+    several = [at for at in range(2) if len({place[at] for place in places}) > 1]
+    lines = [
+        [*(place[at] for at in several), *line]
+        for place, line in zip(places, sheet.lines, strict=True)
+    ]
+    return sheet._replace(columns=[*(titles[at] for at in several), *sheet.columns], lines=lines)

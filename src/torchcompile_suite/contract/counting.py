@@ -123,7 +123,7 @@ class _Places:
         self._root = Root(str(folder.resolve()), torch_folder)
         # The suite names a function by the name of its file and its first line.
         self._known = {f"{Path(each.file).name}:{each.line}": each for each in captured}
-        self._files = {Path(each.file).name: each.file for each in captured}
+        self._files = [each.file for each in captured]
         self.captured = [self.site([each]) for each in captured]
 
     def site(self, stack: Sequence[Frame], reason: str = "", identity: str = "") -> Site:
@@ -175,12 +175,20 @@ class _Places:
         text = guard_of(recompile.reason)
         site = self.beginning(GraphBreak(text, recompile.where))
         origin = _ORIGIN.search(recompile.reason)
-        if origin is None or Path(origin["file"]).name not in self._files:
+        file = self._file(origin["file"]) if origin else None
+        if origin is None or file is None:
             return self._used(site, self._known.get(recompile.where), text)
-        file = self._files[Path(origin["file"]).name]
         function = _RESUMED.sub(r"\1", origin["function"])
         where = f"{self._root.name(file)}, {function}"
         return Site(text, where, "", int(origin["line"]), origin["code"].strip()[:200])
+
+    def _file(self, named: str) -> str | None:
+        """The captured file of that name, of which torch has cut the beginning; None if there is
+        none, or if several have it.
+        """
+        name = Path(named).name
+        found = {each for each in self._files if Path(each).name == name and each.endswith(named)}
+        return found.pop() if len(found) == 1 else None
 
     def _used(self, site: Site, function: Frame | None, guard: str) -> Site:
         """The function's first line that has the attribute or call of the guard."""
@@ -199,5 +207,5 @@ class _Places:
         found = _WHERE.search(text)
         if found is None:
             return Site(text)
-        file = self._files.get(found["file"], found["file"])
+        file = self._file(found["file"]) or found["file"]
         return Site(_WHERE.sub("", text), self._root.name(file), "", int(found["line"]))

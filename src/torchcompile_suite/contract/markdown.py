@@ -100,8 +100,14 @@ def between_releases(found: Sequence[Checked]) -> Iterator[str]:
         releases = sorted(known, key=Version)
         name, call, device = (printable(part).replace("`", "'") for part in key)
         for before, after in pairwise(releases):
-            changes = ", ".join(_changes(known[before], known[after]))
-            verb = f"{changes} in" if changes else "changes no count of"
+            one, other = known[before], known[after]
+            changes = ", ".join(_changes(one, other))
+            if changes:
+                verb = f"{changes} in"
+            elif one.same(other):
+                verb = "changes no count of"
+            else:
+                verb = "changes bytes, operators, kinds or what is known, and no other count, of"
             yield f"torch {after} {verb} `{name}` ({call}, {device}; before: torch {before})"
 
 

@@ -276,7 +276,7 @@ class Driver:
         elif wanted is None:
             return
         elif isinstance(said, messages.Began):
-            if self.diary.home.get(identity) != name:
+            if self.diary.home.get(identity) != name or identity in self.diary.failed:
                 self.diary.note("given", identity, name)
             known = piece.order.launches
             goes_on = f", goes on after launch {known}" if known else ""

@@ -197,7 +197,8 @@ def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._\-]{0,61}[A-Za-z0-9])?", name):
         raise SuiteError(
             f"machine name {name!r} cannot be a label of Ray; use at most {LABEL_CHARACTERS} "
-            "letters, digits, '.', '_', '-', and begin and end with a letter or a digit"
+            "letters, digits, '.', '_', '-', and begin and end with a letter or a digit, in "
+            f"{MACHINE_VARIABLE} or in --name of fleet node"
         )
     return name
 

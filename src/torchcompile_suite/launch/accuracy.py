@@ -119,6 +119,8 @@ def _errors(output: Any, expected: Any) -> tuple[float, float]:
         norm[_whole(want)] += float((numbers[1] ** 2).sum())
     fractions = math.sqrt(squares[0]) / (math.sqrt(norm[0]) or _SMALLEST_NORM)
     every = math.sqrt(sum(squares)) / (math.sqrt(sum(norm)) or _SMALLEST_NORM)
+    # Sums that overflow agree about nothing.
+    fractions, every = (math.inf if math.isnan(one) else one for one in (fractions, every))
     return max(largest, fractions), max(largest, every)
 
 
@@ -126,7 +128,7 @@ def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] |
     """The finite values of both in float64; None if the shapes or the non-finite values differ."""
     if not isinstance(got, torch.Tensor) or got.shape != want.shape:
         return None
-    got, want = _numbers(got), _numbers(want)
+    got, want = _numbers(got, want), _numbers(want, got)
     # The shapes of a complex tensor and of a real one differ now.
     if got.shape != want.shape:
         return None
@@ -213,7 +215,25 @@ def _plain_error(got: Any, want: Any) -> float:
     return 0.0 if got == want else math.inf
 
 
-def _numbers(tensor: torch.Tensor) -> torch.Tensor:
+def _numbers(tensor: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    """The tensor's values in float64, to be compared with those of the others.
+
+    From the ends of their narrowest floating dtype on they are infinite: code masks with them,
+    those of float64 are others, and as numbers they would hide all else.
+    """
+    numbers = _doubles(tensor)
+    if not tensor.is_floating_point():
+        return numbers
+    floating = (one.dtype for one in (tensor, *others) if one.is_floating_point())
+    ends = [end for dtype in floating if (end := torch.finfo(dtype)).bits >= 16]
+    if not ends:
+        return numbers
+    most = min(end.max for end in ends)
+    numbers = numbers.masked_fill(numbers <= -most, -math.inf)
+    return numbers.masked_fill(numbers >= most, math.inf)
+
+
+def _doubles(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's values in float64; real and imaginary parts of a complex one."""
     tensor = tensor.detach()
     if tensor.layout != torch.strided:
@@ -271,7 +291,8 @@ def hidden(eager: Parts, mode: Parts, expected: Parts) -> str:
     for own, got, want in zip(eager.leaves, mode.leaves, expected.leaves, strict=True):
         if not (isinstance(want, torch.Tensor) and want.is_floating_point() and want.numel()):
             continue
-        own, got, want = _numbers(own), _numbers(got), _numbers(want)
+        every = (own, got, want)
+        own, got, want = (_numbers(one, *every) for one in every)
         finite = torch.isfinite(want) & torch.isfinite(own) & torch.isfinite(got)
         own, got, want = own[finite], got[finite], want[finite]
         product += float((got * want).sum())
@@ -326,7 +347,7 @@ def _where_finite(expected: Parts, eager: Parts) -> Parts:
     for want, value in zip(expected.leaves, eager.leaves, strict=True):
         if isinstance(want, torch.Tensor) and isinstance(value, torch.Tensor):
             if want.shape == value.shape and want.is_complex() == value.is_complex():
-                numbers, eagers = _numbers(want), _numbers(value)
+                numbers, eagers = _numbers(want, value), _numbers(value, want)
                 finite = torch.isfinite(numbers) & torch.isfinite(eagers)
                 if not finite.all():
                     want = torch.where(finite, numbers, eagers)
@@ -344,7 +365,7 @@ def _non_finite(eager: Parts, random: bool) -> list[str]:
     count = total = 0
     for leaf in eager.leaves:
         if isinstance(leaf, torch.Tensor):
-            finite = torch.isfinite(_numbers(leaf))
+            finite = torch.isfinite(_doubles(leaf))
             total += finite.numel()
             count += finite.numel() - int(finite.sum())
         elif isinstance(leaf, float):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
+import types
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -208,12 +209,25 @@ def _put(owner: Any, name: str, kind: Any, plain: bool, function: Any) -> None:
 
 
 def _mentioned(owner: Any) -> set[str]:
-    """The names that the methods of a class use; empty for a Python module."""
+    """The names that the methods of a class use, also inside of them and in functions of the file
+    that they call; empty for a Python module.
+    """
     if not isinstance(owner, type):
         return set()
     functions = [inspect.unwrap(_inner(value)) for value in vars(owner).values() if callable(value)]
-    codes = [code for each in functions if (code := getattr(each, "__code__", None))]
-    return {name for code in codes for name in code.co_names}
+    waiting = [code for each in functions if (code := getattr(each, "__code__", None))]
+    of_file = vars(sys.modules.get(owner.__module__, owner))
+    names: set[str] = set()
+    while waiting:
+        code = waiting.pop()
+        waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        for name in set(code.co_names) - names:
+            names.add(name)
+            if isinstance(used := _inner(of_file.get(name)), types.FunctionType):
+                used = _inner(inspect.unwrap(used))
+                if getattr(used, "__globals__", None) is of_file:
+                    waiting.append(used.__code__)
+    return names
 
 
 def _is_wrapper(value: Any) -> bool:

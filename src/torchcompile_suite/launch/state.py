@@ -240,6 +240,8 @@ def _checksums(module: torch.nn.Module) -> dict[str, list[float]]:
     with torch.no_grad():
         for name, weight in module.named_parameters():
             if _plain(weight) and weight.is_floating_point():
+                if weight.dtype.itemsize == 1:  # float8 is promoted to no other dtype
+                    weight = weight.view(torch.uint8).float()
                 total = weight.sum(dtype=torch.float64)
                 norm = torch.linalg.vector_norm(weight, dtype=torch.float64)
                 sums[name] = [float(total), float(norm)]

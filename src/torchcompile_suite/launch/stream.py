@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from ..cell import Cell
 from . import failures
+from .forward import autocast
 from .subject import Call, Inputs, Subject, apply, of_release
 from .values import copied_output, leaves
 
@@ -63,10 +64,11 @@ class ShapeStream(Subject):
         """
         kept = []
         for request in self.requests:
-            if self._kept is not None:
-                kept.append(copied_output(apply(forward, request)))
-            else:
-                apply(forward, request)  # no name: nothing of it is alive at the next request
+            with autocast(self.cell):
+                if self._kept is not None:
+                    kept.append(copied_output(apply(forward, request)))
+                else:
+                    apply(forward, request)  # no name: nothing of it is alive at the next request
         return kept
 
     def compile(self) -> tuple[Call, Any]:
@@ -93,7 +95,8 @@ class ShapeStream(Subject):
     def serve(self, forward: Any, request: Inputs) -> Any:
         """The output of one request, in the way in which the compiled call makes it."""
         padded = self.cell.shapes == "buckets"
-        return apply(forward, _pad(request, self._varying) if padded else request)
+        with autocast(self.cell):
+            return apply(forward, _pad(request, self._varying) if padded else request)
 
     def unseen(self) -> list[Inputs]:
         """Requests of other shapes: those of the next batch size whose shapes no request has."""

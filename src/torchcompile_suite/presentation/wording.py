@@ -118,10 +118,9 @@ def _turns(comparison: Comparison) -> str:
         "measured in turns: times are compared round by round, and time ratios and memory, which "
         "do not drift, launch by launch"
     )
-    apart = (
-        "measured one run after the other, so only their ratios and memory are compared (for "
-        f"times: torchcompile-suite history v{before} v{after})"
-    )
+    # A commit has no dot, and `history` measures releases only.
+    how = f" (for times: torchcompile-suite history v{before} v{after})" if "." in before else ""
+    apart = f"measured one run after the other, so only their ratios and memory are compared{how}"
     if not paired:
         return f"They were {apart}."
     if paired == compared:

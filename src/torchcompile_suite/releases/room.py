@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distributions
@@ -22,8 +23,9 @@ from packaging.utils import canonicalize_name
 
 from ..errors import SuiteError
 from ..host.files import write_or_say
-from . import environments
+from . import drivers, environments
 from .catalogue import Release
+from .install import without_cuda
 from .locking import uv
 
 SIZES = Path(__file__).with_name("sizes.toml")
@@ -171,14 +173,17 @@ def _missing(releases: Sequence[Release], python: str) -> list[Release]:
 def needed_bytes(releases: Iterable[Release]) -> int:
     """What the environments of the releases take together, with uv's cache, in bytes.
 
-    Packages that the releases share count once. A release with a package that ``sizes.toml`` does
-    not have counts as the largest release, and shares nothing.
+    Packages that the releases share count once. Builds for a CPU (``UV_TORCH_BACKEND=cpu``) come
+    without those of CUDA. A release with a package that ``sizes.toml`` does not have counts as the
+    largest release, and shares nothing.
     """
     known = read_sizes()
     shared: set[str] = set()
     needed = 0
     for release in releases:
         large = large_pins(release)
+        if os.environ.get(drivers.BACKEND_VARIABLE) == "cpu":
+            large = set(without_cuda(sorted(large)))
         if large <= known.keys():
             shared |= large
             needed += _REST_BYTES

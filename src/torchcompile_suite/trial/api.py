@@ -23,7 +23,7 @@ from . import view
 from .outline import Outline
 from .plan import BUDGET_S, PRECISION, Trial, TrialError, check_values
 from .run import TrialResult, run
-from .target import Target
+from .target import Target, workload_name
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +92,8 @@ def compare(
             file.write_bytes(cloudpickle.dumps((module, given)))
         except Exception as error:
             raise TrialError(f"{name} cannot be copied to another process: {error}") from error
-        target = Target(f"module.{name.lstrip('_') or 'module'}", "pickle", str(file))
+        of_class = name.lstrip("_") or "module"
+        target = Target(workload_name("module", of_class), "pickle", str(file))
         try:
             trial = Trial(
                 workload=target.name,

@@ -23,8 +23,8 @@ from ..launch.messages import Order
 from ..measurement import Launch, Outcome
 from ..presentation.sheets import Columns, Sheet, counted
 from ..presentation.wording import plural, written
-from .plan import Trial, TrialError
-from .run import target_variables
+from .plan import Trial, TrialError, batch
+from .run import outline_of, target_variables
 
 MODES = ("default", "reduce-overhead")
 
@@ -53,19 +53,26 @@ def run(
     more = {**target_variables(trial), **(variables or {})}
     limit_s = Settings.from_environment().launch_limit_s
     with closing(Generator(Environment(python, more), target.name)) as generator:
-        for cell in cells(trial, target):
+        for cell in cells(trial, target, own_batch(trial, Environment(python, more))):
             hear(f"{cell}: generating")
             launches[cell] = generator.make(Order(cell, assemble), limit_s)
     known = (launch.environment.torch for launch in launches.values() if launch.environment)
     return GeneratedResult(target, next(known, ""), launches)
 
 
-def cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
-    """The cells whose code is generated for the target. Raises TrialError."""
+def own_batch(trial: Trial, environment: Environment) -> int:
+    """The batch size of the model's own inputs. Raises TrialError if no code can be generated."""
     if trial.dynamic:
         raise TrialError("--target generates code for one shape: leave --dynamic out")
+    if trial.batch_sizes or trial.target is None:
+        return 1
+    return batch(trial, outline_of(trial, environment))
+
+
+def cells(trial: Trial, target: targets.Target, own: int) -> Iterator[Cell]:
+    """The cells whose code is generated for the target. ``own``: `own_batch`."""
     modes = MODES if trial.modes == ("default",) else trial.modes
-    for size in trial.batch_sizes or (1,):
+    for size in trial.batch_sizes or (own,):
         for mode in modes:
             yield Cell(
                 trial.workload,

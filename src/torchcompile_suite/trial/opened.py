@@ -24,7 +24,8 @@ def cell_of(trial: Trial, environment: Environment, target: targets.Target | Non
     """The one cell of the trial; with a target, that of its code. Raises TrialError."""
     if target is not None:
         (mode,) = trial.modes
-        return next(cell for cell in generated.cells(trial, target) if cell.mode == mode)
+        own = generated.own_batch(trial, environment)
+        return next(cell for cell in generated.cells(trial, target, own) if cell.mode == mode)
     return plan.cells(trial, outline_of(trial, environment))[0]
 
 

@@ -109,7 +109,7 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
             "--dynamic calls the model with several batch sizes in turn; name at least two: "
             "--batch-size 1 --batch-size 8"
         )
-    sizes = trial.batch_sizes or (_batch(trial, outline),)
+    sizes = trial.batch_sizes or (batch(trial, outline),)
     # With dynamic shapes, all sizes belong to one stream of requests.
     streams: tuple[Shapes, ...] = ("static",)
     if trial.dynamic:
@@ -208,6 +208,8 @@ def check_values(trial: Trial) -> None:
         if unknown := set(wanted).difference(known):
             listed = ", ".join(sorted(unknown))
             raise TrialError(f"no {what} {listed}; there are: {', '.join(known)}")
+    if trial.dynamic and trial.training:
+        raise TrialError("--dynamic calls the model with several shapes, and trains nothing")
     modes = [mode for mode in trial.modes if mode not in ("default", EAGER)]
     if modes and "inductor" not in trial.backends:
         raise TrialError(
@@ -328,7 +330,7 @@ def _dynamic_shapes(trial: Trial, outline: Outline) -> list[Cell]:
     ]
 
 
-def _batch(trial: Trial, outline: Outline) -> int:
+def batch(trial: Trial, outline: Outline) -> int:
     """The first batch size that is asked for; else that of the model's own inputs."""
     if trial.batch_sizes:
         return trial.batch_sizes[0]
@@ -347,7 +349,7 @@ def _starts(trial: Trial, outline: Outline) -> list[Cell]:
     """Every way to start. A process of a user's service builds the model from its factory."""
     if len(trial.batch_sizes) > 1:
         raise TrialError("the question starts is about one batch size: give one --batch-size")
-    size = _batch(trial, outline)
+    size = batch(trial, outline)
     return [
         Cell(trial.workload, size, _one_mode(trial), device=trial.device, start=start)
         for start in matrix.STARTS
@@ -356,7 +358,7 @@ def _starts(trial: Trial, outline: Outline) -> list[Cell]:
 
 def _memory(trial: Trial, outline: Outline) -> list[Cell]:
     """Fixed shapes, those of the first batch size; with several sizes also changing ones."""
-    size = _batch(trial, outline)
+    size = batch(trial, outline)
     several = len(trial.batch_sizes) > 1 or _own_stream(trial)
     changing: list[Shapes] = matrix.CHANGING if several else ["static"]
     return [

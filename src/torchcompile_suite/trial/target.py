@@ -102,10 +102,10 @@ def parse(text: str, inputs: Sequence[str] = ()) -> Target | str:
         path = Path(where).resolve()
         if not path.is_file():
             raise WorkloadError(f"there is no file {where}")
-        return Target(_name(path.stem, factory), "file", str(path), factory, tuple(inputs))
+        return Target(workload_name(path.stem, factory), "file", str(path), factory, tuple(inputs))
     if not re.fullmatch(r"[A-Za-z_][\w.]*", where):
         raise WorkloadError(_names_no_model(text))
-    return Target(_name(where, factory), "module", where, factory, tuple(inputs))
+    return Target(workload_name(where, factory), "module", where, factory, tuple(inputs))
 
 
 def _parse_checkpoint(text: str, inputs: Sequence[str]) -> Target | str:
@@ -114,7 +114,9 @@ def _parse_checkpoint(text: str, inputs: Sequence[str]) -> Target | str:
     place = Path(os.path.expanduser(text))  # noqa: PTH111 - stays as it is without a home folder
     if (place / "config.json").is_file():
         path = place.resolve()
-        return Target(_name(HUGGING_FACE[:-1], path.name), "hf", str(path), inputs=tuple(inputs))
+        return Target(
+            workload_name(HUGGING_FACE[:-1], path.name), "hf", str(path), inputs=tuple(inputs)
+        )
     if text.startswith((".", "/", "~")) or place.exists():
         raise WorkloadError(f"{text} has no config.json: it is no saved configuration")
     names()  # registers the workloads, in their order
@@ -157,7 +159,7 @@ def decides_itself(name: str, batch_size: int) -> str:
     )
 
 
-def _name(where: str, factory: str) -> str:
+def workload_name(where: str, factory: str) -> str:
     """The name of the workload. Results with the same name form one series."""
     name = re.sub(r"[^A-Za-z0-9_.\-]", "_", f"{where}.{factory}").lstrip("_.-")
     return name[-80:].lstrip("_.-")
@@ -219,6 +221,8 @@ def load(path: Path) -> ModuleType:
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
+    if any("." in name for name in names):  # no import statement can name it
+        folder, names = path.parent, [path.stem]
     if path.stem in sys.stdlib_module_names:
         importlib.import_module(path.stem)  # before the user's folder is on the import path
     # The folder of a package comes first: a package may have a module of its own name.

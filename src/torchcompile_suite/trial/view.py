@@ -140,7 +140,7 @@ def sentences(result: TrialResult) -> list[str]:
         ][:1]
         for row in own:
             if row.cell in both and row.cell.mode != EAGER:
-                name = "compiled" if len(own) == 1 else f"mode {row.cell.mode}"
+                name = "compiled" if len(own) == 1 else advice.named(row.cell)
                 texts += [way_name + text for text in ends.sentences(both[row.cell], name)]
     return texts
 

@@ -120,6 +120,7 @@ class WorkloadError(SuiteError):
 
 
 _registry: dict[str, Workload] = {}
+_streams: dict[str, Several] = {}
 
 
 def workload(
@@ -158,8 +159,10 @@ def workload(
 
 
 def give_stream(name: str, stream: Several) -> None:
-    """Let a registered workload have a stream of shapes."""
-    _registry[name] = _registry[name]._replace(stream=stream)
+    """Let a workload have a stream of shapes, also one of a file that is read later."""
+    _streams[name] = stream
+    if name in _registry:
+        _registry[name] = _registry[name]._replace(stream=stream)
 
 
 @cache
@@ -170,6 +173,8 @@ def _all() -> dict[str, Workload]:
             importlib.import_module(f"{__name__}.{module.name}")
     for path in files():
         _load_file(path)
+    for name, stream in list(_streams.items()):
+        give_stream(name, stream)
     return _registry
 
 

@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -88,7 +89,11 @@ def start_again(target: Target, command: Sequence[str]) -> None:
     `failures.Unsupported` if this torch cannot have a GPU, and `failures.Unusable` if something is
     missing here.
     """
-    folder = Path(tempfile.mkdtemp(prefix="absent-"))
+    place = tempfile.gettempdir()
+    # For the dynamic linker, a space or a colon is the end of a path.
+    folder = Path(
+        tempfile.mkdtemp(prefix="absent-", dir="/tmp" if re.search(r"[\s:]", place) else place)
+    )
     try:
         library = _compile(target, folder)
     except BaseException:

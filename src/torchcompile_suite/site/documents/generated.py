@@ -11,11 +11,12 @@ from ... import targets
 from ...analysis import generated
 from ...analysis.generated import LAUNCHES, WITH_CUDA_GRAPHS, Row, Step
 from ...modes import place
+from ...presentation import answers
 from ...presentation.wording import listed, plural
 from ...results.records import Record
 from ..axis import Axis
 from ..cells import grouped
-from ..packs import table
+from ..packs import sheet, table
 
 # The counts whose changes are counted by point.
 _COUNTED = (LAUNCHES, WITH_CUDA_GRAPHS, "Triton kernels", "bytes after fusion")
@@ -30,16 +31,29 @@ POINT_COLUMNS = [
 
 
 def documents(records: Iterable[Record], axis: Axis) -> dict[str, dict[str, Any]]:
-    """The documents by key: ``targets``, and one for each target that has cells.
+    """The documents by key: ``targets``, one for each target that has cells, and ``graph_breaks``,
+    beside PyTorch's own tables.
 
     ``records`` are those of cells with a target, of all machines.
     """
     of_points = [record._replace(release=axis.point(record)) for record in records]
-    rows = generated.rows(record for record in of_points if record.release)
+    kept = [record for record in of_points if record.release]
+    rows = generated.rows(kept)
     by_target = grouped(rows, lambda row: row.cell.target)
     return {
         "targets": table(TARGET_COLUMNS, _targets(by_target)),
         **{f"target/{name}": _target(name, mine, axis) for name, mine in by_target.items()},
+        "graph_breaks": _graph_breaks(kept, axis),
+    }
+
+
+def _graph_breaks(records: Sequence[Record], axis: Axis) -> dict[str, Any]:
+    order = axis.order({record.release for record in records})
+    told = answers.newest(answers.get("graph_breaks"), "", records, order)
+    return {
+        "title": told.asked.title,
+        "sentence": told.answer.sentence,
+        **sheet(told.answer.sheet),
     }
 
 

@@ -186,7 +186,7 @@ def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
     ratios = statistics.having(row.ratio for row in rows if row.ratio is not None)
     return {
         "mode": mode,
-        "cells": len(ratios),
+        "cells": sum(row.ratio is not None for row in rows),
         "without": sum(row.ratio is None for row in rows),
         "counts": counts(rows),
         "baseline": " or ".join(sorted({row.cell.baseline for row in rows})),

@@ -17,10 +17,11 @@
     }
     const order = (point) => points.indexOf(point);
     let after = points.includes(wanted.after) ? wanted.after : at;
-    if (order(after) === 0) after = points[1];
-    let before = points.includes(wanted.before) ? wanted.before : points[order(after) - 1];
+    let before = points.includes(wanted.before)
+      ? wanted.before
+      : points[Math.max(0, order(after) - 1)];
     if (order(before) > order(after)) [before, after] = [after, before];
-    if (before === after) before = points[order(after) - 1];
+    if (before === after) [before, after] = points.slice(Math.max(0, order(after) - 1));
     Object.assign(chosen, { before, after });
     const options = points.map((point) => [point, label(point)]);
     const choices = [

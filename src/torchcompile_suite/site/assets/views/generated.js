@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, downloads, choice, number, Words } = Page;
+  const { section, table, sheet, downloads, choice, number, Words } = Page;
   const KINDS = { fewer: "gain", more: "loss" };
   const FIRST = ["launches", "with CUDA graphs"];
 
@@ -23,6 +23,7 @@
     }
     const target = made.find((each) => each.target === chosen.target) ?? most(made);
     const { points, groups } = await read(`target/${target.target}`);
+    const breaks = await read("graph_breaks");
     const phases = [...new Set(groups.map((group) => group.phase))];
     const phase = phases.includes(chosen.phase) ? chosen.phase : phases[0];
     const modes = groups.filter((group) => group.phase === phase);
@@ -64,6 +65,12 @@
         byPoint(context, group, name),
         changed(context, changes, name),
         failures(context, rows, name),
+        section(
+          "graph-breaks",
+          breaks.title,
+          breaks.sentence,
+          sheet("PyTorch's own tables, and the code here.", breaks),
+        ),
         last,
       ],
     };
