@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
-import msgspec
 import torch
 
 from ..cell import QUANTISATIONS
@@ -272,8 +271,8 @@ def compare(
     compared = not same or bool(eager_parts.leaves) or not eager_parts.unchecked
     return Accuracy(
         reference=reference,
-        eager_error=_json(eager_error) if compared else None,
-        mode_error=_json(mode_error) if compared else None,
+        eager_error=finite_or_none(eager_error) if compared else None,
+        mode_error=finite_or_none(mode_error) if compared else None,
         tolerance=tolerance,
         notes=notes,
         compared=compared,
@@ -330,13 +329,6 @@ def stepped(mode: Parts, eager: Parts) -> Parts:
     return mode._replace(leaves=leaves)
 
 
-def with_float32(checked: Accuracy, mode: Any, float32: Any) -> Accuracy:
-    """The same with the error of a quantised module's output against that of the module before it
-    was quantised.
-    """
-    return msgspec.structs.replace(checked, float32_error=_json(error(mode, float32)))
-
-
 def _where_finite(expected: Parts, eager: Parts) -> Parts:
     """The expected output, with eager's values where one of the two is non-finite, and with eager's
     plain values that are no numbers.
@@ -386,8 +378,10 @@ def _unchecked(names: Iterable[str]) -> list[str]:
     return notes
 
 
-def _json(value: float) -> float | None:
-    # JSON has no infinity. None means that the outputs cannot be compared number by number.
+def finite_or_none(value: float) -> float | None:
+    """An error, as it is recorded: JSON has no infinity. None means that the outputs cannot be
+    compared number by number.
+    """
     return value if math.isfinite(value) else None
 
 

@@ -276,6 +276,15 @@ def shows_nothing(checked: Accuracy, draw: Parts) -> bool:
     return equal or (bool(accuracy.wrong(checked)) and accuracy.few(draw))
 
 
+def with_float32(checked: Accuracy, mode: object, float32: object) -> Accuracy:
+    """The same with the error of a quantised module's output against that of the module before it
+    was quantised.
+    """
+    return msgspec.structs.replace(
+        checked, float32_error=accuracy.finite_or_none(accuracy.error(mode, float32))
+    )
+
+
 def noted(checked: Accuracy, note: str) -> Accuracy:
     """The comparison with one note more."""
     return msgspec.structs.replace(checked, notes=[*checked.notes, note])

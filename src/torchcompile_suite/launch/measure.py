@@ -23,7 +23,7 @@ from ..host import heap
 from ..measurement import OK, Launch
 from ..modes import EAGER, MODES
 from ..request import Request, Side
-from . import accuracy, checks, device, failures, foreign, messages, original, progress, timing
+from . import checks, device, failures, foreign, messages, original, progress, timing
 from .build import build
 from .inspect import Inspection
 from .messages import Asked, Ready, Said
@@ -301,7 +301,7 @@ class _Steps:
             with self.stages("accuracy"):
                 subject.reset()
                 float32 = subject.baseline()
-                checked = accuracy.with_float32(checked, judged.mode.outputs[0], float32)
+                checked = checks.with_float32(checked, judged.mode.outputs[0], float32)
         self.fields["accuracy"] = checked
         if judged.reason:
             raise failures.WrongResult(judged.reason)
