@@ -89,13 +89,13 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "history":
         return list(matrix.SERIES)
     try:
-        # Generated code is the same on each machine: one of them makes it (`asv run`).
         every = matrix.cells_matching("" if cells == "all" else cells)
-        found = [cell for cell in every if not cell.target]
-        if every and not found:
-            raise SuiteError(f"--cells {cells!r} matches only generated code: asv run makes it")
     except re.error as error:
         raise SuiteError(f"--cells {cells!r} is no regular expression: {error}") from None
+    # Generated code is the same on each machine: one of them makes it.
+    found = [cell for cell in every if not cell.target]
+    if every and not found:
+        raise SuiteError(f"--cells {cells!r} matches only generated code: asv run makes it")
     if not found:
         tried = "Inference.*'resnet18'"
         raise SuiteError(f'--cells {cells!r} matches no cell; try: --cells "{tried}"')

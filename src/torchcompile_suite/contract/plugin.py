@@ -284,14 +284,14 @@ def told(name: str, row: Row, most: float, found: bool | None) -> str:
         figures = str(row.outcome)
     else:
         figures = f"compiled over eager {row.ratio:.3f} [95 %], at most {most:.3g} is asked for"
-    # Faster than eager is not yet as fast as was asked for.
-    asked = most != 1
-    pays = f"compiled code takes at most {most:.3g} of eager's time" if asked else "compiling pays"
+    yes, no = "compiling pays", "compiling does not pay"
+    if most != 1:  # faster than eager is not yet as fast as was asked for
+        share = f"{most:.3g} of eager's time"
+        yes, no = f"compiled code takes at most {share}", f"compiled code takes more than {share}"
     if found is None:
         more = "a larger budget_s or a quieter machine may tell"
-        return f"{name}: cannot tell whether {pays}: {figures}; {more}"
-    no = f"compiled code takes more than {most:.3g} of eager's time"
-    return f"{name}: {pays if found else no if asked else 'compiling does not pay'}: {figures}"
+        return f"{name}: cannot tell whether {yes}: {figures}; {more}"
+    return f"{name}: {yes if found else no}: {figures}"
 
 
 @contextmanager
