@@ -924,6 +924,8 @@ def test_a_tag_names_a_release_and_what_is_not_there_is_said(visitor: Visit, own
     page = opened(visitor, f"{own}report/index.html#machine=two&at=2.15.0&question=<b>x")
     said = page.get_by_role("note").inner_text()
     assert said.startswith("Not found here: at v2.15, question <b>x.")
+    page = opened(visitor, f"{own}report/index.html#machine=one&release=2.9.1&at=2.9.1")
+    assert page.get_by_role("note").inner_text().startswith("Not found here: release v2.9.")
 
 
 def test_pages_without_a_view_keep_the_machine(visitor: Visit, own: str) -> None:
@@ -1064,6 +1066,14 @@ def test_two_releases_are_compared_in_place(reader: Visit, address: str, report:
     redrawn(page, lambda: page.get_by_label("To", exact=True).select_option(points[3]))
     wanted = machine.document(f"pairs/{points[1]}/{points[3]}")
     assert page.locator(".answer").first.inner_text() == wanted["sentence"]
+    # An address that names the newer one first is shown in order; a choice then changes one end.
+    where = f"compare.html#machine={machine.name}&before={points[3]}&after={points[1]}"
+    page = opened(reader, f"{address}report/{where}")
+    redrawn(page, lambda: page.get_by_label("From", exact=True).select_option(points[2]))
+    shown = [page.get_by_label(end, exact=True).input_value() for end in ("From", "To")]
+    assert shown == [points[2], points[3]]
+    page = opened(reader, f"{address}report/compare.html#before={points[1]}&after={points[1]}")
+    assert page.locator(".answer").first.inner_text().startswith("Both are ")
     assert reader.faults == []
 
 
@@ -1080,6 +1090,20 @@ def test_a_heading_sorts_its_column(visit: Visit, address: str, report: Report) 
         shown = [float(text) for text in texts if text != "-"]
         assert len(set(shown)) > 1
         assert shown == sorted(shown, reverse=order == "descending")
+
+
+def test_the_numbers_of_a_sheet_are_sorted_as_numbers(visit: Visit, address: str) -> None:
+    page = opened(visit, f"{address}report/index.html")
+    shown = page.evaluate(
+        """() => {
+          const rows = [["never"], ["1,200 to 3,400 calls"], ["about 3 calls"], ["40 to 52 calls"]];
+          const made = Page.sheet("x", { columns: ["pays after"], numbers: ["pays after"], rows });
+          document.body.append(made);
+          made.querySelector("th button").click();
+          return [...made.querySelectorAll("tbody td, tbody th")].map((one) => one.textContent);
+        }"""
+    )
+    assert shown == ["about 3 calls", "40 to 52 calls", "1,200 to 3,400 calls", "never"]
 
 
 def test_no_text_in_a_csv_file_is_a_formula(visit: Visit, address: str) -> None:

@@ -96,16 +96,19 @@ def fill(results: Path) -> None:
 
 
 def generated(release: str) -> list[Measurement]:
-    """Code for a target: one kernel more in each release, and a cell that fails in the second."""
+    """Code for a target: one kernel more in each release, a cell that fails in the second, and a
+    mode that the third does not have.
+    """
     kernels = 3 + RELEASES.index(release)
     refused = Outcome(Status.UNSUPPORTED, ATTACK)
     made = examples.generated
     graphs = examples.code(cuda_graphs=1, outside_launches=0)
     second = {"outcome": refused} if release == RELEASES[1] else {}
+    older = [made(mode="reduce-overhead", release=release, forward=graphs)]
     return [
         made(release=release, forward=examples.code(kernels)),
         made("vit16x6x384", release=release, **second),  # type: ignore[arg-type]
-        made(mode="reduce-overhead", release=release, forward=graphs),
+        *(older if release != RELEASES[2] else []),
     ]
 
 
@@ -418,7 +421,10 @@ def test_generated_code_is_shown_once_for_all_machines(report: Report) -> None:
     (gap,) = [row for row in rows(group) if row["outcome"] != "ok"]
     assert (gap["workload"], gap["reason"]) == ("vit16x6x384", ATTACK)
     assert "there is code of 2 of 2 cells with v2.15" in group["sentence"]
-    assert "the launches of a cell became more 2 times." in group["sentence"]
+    assert "In 3 releases, the launches of a cell became more 2 times." in group["sentence"]
+    other = groups["inference", "reduce-overhead"]["sentence"]
+    assert "there is code of 1 of 1 cell with v2.9" in other
+    assert "In 2 releases, the launches with CUDA graphs of a cell did not change." in other
 
 
 def test_generated_code_has_plain_tables(report: Report, parsed: dict[str, Parsed]) -> None:
@@ -1208,6 +1214,33 @@ def test_a_cell_says_since_when_it_pays(scales: tuple[float, ...], said: str) ->
         for scale, release in zip(scales, RELEASES, strict=False)
     ]
     assert figures.since(axis.Releases(), rows) == said
+
+
+@pytest.mark.parametrize(
+    "differs", [{"baseline": "eager-float32"}, {"protocol": "data-inside"}, {"start": "uncached"}]
+)
+def test_only_a_ratio_of_compiling_says_since_when_it_pays(differs: dict[str, str]) -> None:
+    rows = [row("default", (0.5, 0.4, 0.6), release) for release in RELEASES]
+    cell = msgspec.structs.replace(rows[0].cell, **differs)
+    others = [msgspec.structs.replace(one, cell=cell) for one in rows]
+    assert figures.since(axis.Releases(), rows)
+    assert figures.since(axis.Releases(), others) == ""
+
+
+def test_two_machines_of_a_class_are_not_the_two_ends_of_the_heap(tmp_path: Path) -> None:
+    divided.write(tmp_path / "results")
+    commits = ledger.commit_of()
+    default = Cell("resnet18", 1, "default", allocator="default-heap")
+    for machine, releases in {"box.one": RELEASES[:1], "box.two": RELEASES}.items():
+        for release in releases:
+            made = msgspec.structs.replace(examples.measurement(), cell=default)
+            file = records.path(tmp_path / "results" / machine, commits[release], "env-py3.11")
+            records.append(file, examples.at(release, made))
+    assert build.build(tmp_path / "results", tmp_path / "site") == []
+    machines = Report(tmp_path / "site").machines
+    name = "resnet18, batch 1, default"
+    ends = {box: machines[box].lines()[name]["other_end"] for box in ("box.one", divided.CLASS)}
+    assert ends == {"box.one": f"{name}, default-heap", divided.CLASS: ""}
 
 
 def test_a_minor_release_has_one_page_about_its_newest_patch(tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ def compiles(cell: Cell) -> bool:
     return cell.mode != EAGER or cell.baseline != EAGER
 
 
+def pays(cell: Cell) -> bool:
+    """Whether the ratio says what compiling changes: the same call in eager, timed rightly."""
+    compiled = cell.mode != EAGER and cell.baseline == EAGER
+    return compiled and question(cell) not in ("protocol", "cold starts")
+
+
 def label(cell: Cell) -> str:
     """The workload, and how the cell differs from plain inference."""
     return f"{cell.workload} ({cell.variant})" if cell.variant else cell.workload

@@ -92,6 +92,11 @@ class Machine:
         """The machines that the cells come from, sorted."""
         return sorted({entry.row.machine for entry in self.entries})
 
+    @cached_property
+    def home(self) -> dict[Cell, str]:
+        """The machine that each cell comes from."""
+        return {entry.row.cell: entry.row.machine for entry in self.entries}
+
     @property
     def several(self) -> bool:
         """Whether this is the history of several machines."""

@@ -115,7 +115,7 @@ class Tables:
         caption = "The largest single changes beyond noise."
         return Section(
             f"What changed from {before} to {after}?",
-            [document["sentence"] or "No cell was measured with both."],
+            [document["sentence"] or "No cell has numbers of both that can be compared."],
             [table(caption, columns, lines, ["after/before"])],
         )
 

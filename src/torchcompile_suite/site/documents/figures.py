@@ -149,7 +149,7 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
             "question": cells.question(cell),
             "timed": cells.timed(cells.question(cell)),
             "compiles": cells.compiles(cell),
-            "other_end": _other_end(machine, cell),
+            "other_end": _other_end(machine, entries[0].row),
             "fastest": fastest.get(machine.ids[cell], ""),
             "since": since(machine.axis, [entry.row for entry in entries]),
             **({"machine": entries[0].row.machine} if machine.several else {}),
@@ -163,9 +163,9 @@ def since(axis: Axis, rows: Sequence[Row]) -> str:
     """Since which point compiling surely pays for a cell, from its row at each, oldest first.
 
     It surely pays at a point whose verdict is a gain. Each point is judged alone: the one before
-    may have been as fast. Empty for a cell with one point, or of eager.
+    may have been as fast. Empty for a cell with one point, or whose ratio is not of compiling.
     """
-    if len(rows) < 2 or rows[0].cell.mode == EAGER:
+    if len(rows) < 2 or not cells.pays(rows[0].cell):
         return ""
     pays = [payoff(row.ratio) is Payoff.GAIN for row in rows]
     lasting = len(list(takewhile(bool, reversed(pays))))
@@ -194,13 +194,16 @@ def since(axis: Axis, rows: Sequence[Row]) -> str:
     )
 
 
-def _other_end(machine: Machine, cell: Cell) -> str:
-    """The same cell at the other end of the heap, if it was measured; else the empty string."""
+def _other_end(machine: Machine, row: Row) -> str:
+    """The row's cell at the other end of the heap, if the same machine has it; else "".
+
+    A class of machines may have the two ends from two machines. Their times do not compare.
+    """
     allocators = {"system": DEFAULT_HEAP, DEFAULT_HEAP: "system"}
-    if cell.allocator not in allocators:
+    if row.cell.allocator not in allocators:
         return ""
-    other = msgspec.structs.replace(cell, allocator=allocators[cell.allocator])
-    return machine.ids.get(other, "")
+    other = msgspec.structs.replace(row.cell, allocator=allocators[row.cell.allocator])
+    return machine.ids[other] if machine.home.get(other) == row.machine else ""
 
 
 def _line(machine: Machine, entry: Entry) -> list[Any]:

@@ -167,8 +167,10 @@ def _changed(steps: Iterable[Step]) -> int:
 def _sentence(target: str, steps: Sequence[Step], axis: Axis, order: Sequence[str]) -> str:
     """What the newest point generates, and what the points have changed."""
     cell = steps[0].row.cell
-    last = axis.facts(order[-1]).label
-    newest = [step.row for step in steps if step.row.release == order[-1]]
+    # Of the target's points, those with this phase and mode.
+    mine = [point for point in order if any(step.row.release == point for step in steps)]
+    last = axis.facts(mine[-1]).label
+    newest = [step.row for step in steps if step.row.release == mine[-1]]
     made = [row for row in newest if row.generated is not None]
     sentences = [
         f"{target}, {cell.phase}, mode {cell.mode}: there is code of {len(made)} of "
@@ -176,7 +178,7 @@ def _sentence(target: str, steps: Sequence[Step], axis: Axis, order: Sequence[st
     ]
     compared = [step for step in steps if step.before]
     if compared:
-        name = generated.count_of_launches(made)
+        name = generated.count_of_launches(step.row for step in steps)
         found = [
             (step, difference(one))
             for step in compared
@@ -185,11 +187,11 @@ def _sentence(target: str, steps: Sequence[Step], axis: Axis, order: Sequence[st
         ]
         words = [word for _, word in found]
         changed = Counter(step.row.release for step, _ in found if _is_next(step, order))
-        most = max(order, key=lambda point: changed[point])
+        most = max(mine, key=lambda point: changed[point])
         title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
         times = [f"{word} {_times(number)}" for word in _WORDS if (number := words.count(word))]
         became = f"became {listed(times)}" if times else "did not change"
-        sentences.append(f"In {plural(len(order), axis.noun)}, the {title} of a cell {became}.")
+        sentences.append(f"In {plural(len(mine), axis.noun)}, the {title} of a cell {became}.")
         if changed[most]:
             of = sum(one.row.release == most and _is_next(one, order) for one in compared)
             sentences.append(
