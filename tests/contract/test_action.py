@@ -13,16 +13,21 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from torchcompile_suite.cli import contract
-from torchcompile_suite.contract import file
+from torchcompile_suite.contract import factory, file, markdown
 from torchcompile_suite.contract.counts import Counts
 from torchcompile_suite.contract.file import Entry
+from torchcompile_suite.engine import processes
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.trial import run
 
 from ..conftest import ROOT, ReleaseEnvironment
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+PAGE = (ROOT / "docs" / "contract.md").read_text()
+BLOCKS = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.S)]
 INSTALL, CHECK = ACTION["runs"]["steps"]
 MODEL = """
 import torch
@@ -138,6 +143,79 @@ def test_a_runner_without_a_gpu_leaves_out_the_entries_of_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("models", "says"),
+    [
+        ([], "has no entry; add one: "),
+        (["test_it.py::test"], "has only entries of tests; check them with pytest"),
+        (None, "there is no gpu.toml; make it: "),
+    ],
+)
+def test_a_contract_without_a_model_says_what_to_do(
+    models: list[str] | None, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("gpu.toml")
+    if models is not None:
+        entries = [Entry.of(each, "default", "cpu", "2.15", Counts(1)) for each in models]
+        path.write_text(file.text(file.Contract(entries)))
+    done = CliRunner().invoke(contract.app, ["check", "--file", str(path)])
+    assert done.exit_code == 1
+    assert says in done.output
+    make = "torchcompile-suite contract update my_model.py:make --file gpu.toml\n"
+    assert done.output.endswith(make) is ("tests" not in says)
+
+
+def test_a_module_is_found_beside_the_contract_and_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The action sets PYTHONSAFEPATH, and then the current folder is not on the path by itself."""
+    for folder, name in ((tmp_path, "of_project"), (tmp_path / "ci", "of_ci")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "models.py").write_text("")
+
+    def asked(environment: processes.Environment, *_: object) -> factory.Counted:
+        variables = {**os.environ, **environment.variables, "PYTHONSAFEPATH": "1"}
+        for name in ("of_project", "of_ci"):
+            command = [sys.executable, "-c", f"import {name}.models"]
+            subprocess.run(command, cwd=tmp_path / "ci", env=variables, check=True)
+        return factory.Counted("2.15.0", Counts(1))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(processes, "asked", asked)
+    monkeypatch.setattr(run, "python_of", lambda *_: Path(sys.executable))
+    entry = contract._counted(
+        "of_project.models:make", Path("ci/cpu.toml"), contract._Way(), "installed"
+    )
+    assert entry.counts == Counts(1)
+
+
+@pytest.mark.parametrize("known", ["", "12\n345"])
+def test_only_the_contracts_own_comment_is_edited(known: str, tmp_path: Path) -> None:
+    """The step of the page, with a gh that writes down what it is asked."""
+    ((comment,),) = [
+        [step for step in block if "comment" in str(step.get("run"))] for block in BLOCKS[:1]
+    ]
+    assert "--edit-last" not in PAGE
+    assert f'startswith("{markdown.MARK}")' in comment["run"]
+    # As text of another shell, an input would be run.
+    assert "${{" not in comment["run"]
+    gh = tmp_path / "gh"
+    gh.write_text('#!/bin/sh\necho "$@" >>asked\ncase "$*" in *--paginate*) cat known;; esac\n')
+    gh.chmod(0o755)
+    (tmp_path / "known").write_text(known)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    variables = {"PATH": path, "GITHUB_REPOSITORY": "me/project", "NUMBER": "7"}
+    subprocess.run(["bash", "-ec", comment["run"]], cwd=tmp_path, env=variables, check=True)
+    looked, done = (tmp_path / "asked").read_text().splitlines()
+    assert "repos/me/project/issues/7/comments" in looked
+    if known:
+        assert "--method PATCH repos/me/project/issues/comments/345 " in done
+        assert "body=@contract.md" in done
+    else:
+        assert done == "pr comment 7 --body-file contract.md"
+
+
+@pytest.mark.parametrize(
     "call", ["", "default --batch-size", "default --depth 3", "default --batch-size 0", "--dynamic"]
 )
 def test_a_way_of_calling_that_is_none_is_one_line(call: str) -> None:
@@ -154,9 +232,7 @@ def test_the_hook_is_a_command_of_the_suite() -> None:
     # pre-commit gives it no files: they are not models.
     assert hook["pass_filenames"] is False
     # The page has it for a project that does not name the repository.
-    page = (ROOT / "docs" / "contract.md").read_text()
-    blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.S)]
-    ((local,),) = [block for block in blocks if "repo" in block[0]]
+    ((local,),) = [block for block in BLOCKS if "repo" in block[0]]
     (written,) = local["hooks"]
     assert {**hook, **written} == {**hook, "stages": ["pre-push"]}
 

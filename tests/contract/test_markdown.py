@@ -28,12 +28,18 @@ def test_what_a_release_adds_is_said() -> None:
         "torch 2.16 adds 2 graph breaks, 2 graphs, removes 1 kernel in `encoder` "
         "(default, cpu; before: torch 2.15)",
     ]
-    # What is no number differs, too.
-    larger = msgspec.structs.replace(COUNTS, bytes=9000)
-    (line,) = markdown.between_releases([checked("2.9", COUNTS), checked("2.15", larger)])
-    assert line.startswith(
-        "torch 2.15 changes bytes, operators, kinds or what is known, and no other count, of"
-    )
+    # What is no number of its own differs, too.
+    for changed, says in (
+        ({"bytes": 9000}, "bytes, operators, kinds or what is known"),
+        ({"guards": 90}, "guards from 30 to 90"),
+        (
+            {"bytes": 9000, "guards": 90},
+            "bytes, operators, kinds or what is known, guards from 30 to 90",
+        ),
+    ):
+        other = msgspec.structs.replace(COUNTS, **changed)
+        (line,) = markdown.between_releases([checked("2.9", COUNTS), checked("2.15", other)])
+        assert line.startswith(f"torch 2.15 changes {says}, and no other count, of `encoder`")
     # Without counts there is nothing to compare.
     found = [checked("2.15", COUNTS), checked("newest", None, "make fails")]
     assert list(markdown.between_releases(found)) == []
@@ -48,7 +54,8 @@ def test_the_summary_of_a_broken_contract() -> None:
             checked("newest", None, "make fails: ValueError", "third"),
         ]
     )
-    assert text.startswith("### torch.compile contract broken: 2 of 3\n\n| model")
+    head = "<!-- compile-contract -->\n### torch.compile contract broken: 2 of 3\n\n| model"
+    assert text.startswith(head)
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 3
     # No cell ends early, and no markup starts.
@@ -61,6 +68,16 @@ def test_the_summary_of_a_broken_contract() -> None:
     assert "'''</details>" in first
     assert "make fails: ValueError" in text
     assert "left to eager" not in table[0]
+
+
+def test_a_long_summary_fits_a_comment() -> None:
+    found = [checked("2.15", BROKEN, "x" * 2000, f"model{number}") for number in range(50)]
+    text = markdown.markdown(found)
+    shown = text.count("<details>")
+    assert 20 < shown < 50
+    assert text.count("| model") == 51  # the whole table
+    assert len(text) < 65_536  # GitHub's limit
+    assert text.endswith(f"</details>\n\nAnd {50 - shown} more: see the output of the check.\n")
 
 
 def test_the_summary_of_a_contract_that_is_kept(tmp_path: Path) -> None:

@@ -182,6 +182,72 @@ def test_beside_other_plugins(newest_project: Project) -> None:
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
 
 
+# Counts without torch: what the plugin does with them.
+COUNTED = """
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from torchcompile_suite.contract.counting import Counting
+
+sys.modules["torch"] = SimpleNamespace(__version__="2.15.0")
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["short", LONG])
+def test_it(compile_contract, number):
+    compile_contract._hold("block", Counting())
+
+
+def test_another():
+    assert False, "as ever"
+"""
+
+
+def updated(folder: Path, long: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """pytest with --compile-contract=update on counts of its own."""
+    (folder / "test_it.py").write_text(COUNTED.replace("LONG", long))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "torchcompile_suite.contract.plugin"]
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    path.pop("PYTEST_XDIST_WORKER", None)
+    return subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--compile-contract=update", *options],
+        cwd=folder,
+        env=path,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_test_whose_name_is_too_long_fails_alone(tmp_path: Path) -> None:
+    done = updated(tmp_path, '"x" * 5000')
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "give the parameter a short id (pytest.param(..., id=...))" in done.stdout
+    assert "compile-contract.toml: 1 entry written" in done.stdout
+    done = updated(tmp_path, '"long"')
+    assert "compile-contract.toml: 2 entries written" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n", "2")])
+def test_a_contract_that_cannot_be_read_or_written_is_said(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / file.NAME
+    path.write_text("<<<<<<< HEAD\n")
+    done = updated(tmp_path, '"long"', *options)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: compile-contract.toml cannot be read" in done.stderr, done.stdout + done.stderr
+    assert "passed" not in done.stdout, "no test runs in vain"
+    # At the end, when the tests have run, their report is not lost.
+    path.unlink()
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{plugin.NAME} = /proc/none/{file.NAME}\n")
+    done = updated(tmp_path, '"long"', *options, "--junit-xml=junit.xml")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert re.search("^ERROR: cannot write .*: No such file", done.stdout, re.MULTILINE)
+    assert (tmp_path / "junit.xml").is_file()
+
+
 def test_a_mark_with_an_unknown_name(tmp_path: Path) -> None:
     (tmp_path / "test_model.py").write_text(
         "import pytest\n\n\n@pytest.mark.compile_contract(max_recompile=1)\n"

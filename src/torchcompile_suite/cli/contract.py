@@ -38,6 +38,7 @@ releases_option = click.option(
     "the default. Repeat the option for several.",
 )
 _INSTALLED = "installed"
+_EXAMPLE = "my_model.py:make"
 _NEWEST = "newest"
 
 
@@ -50,7 +51,11 @@ _NEWEST = "newest"
 @click.option("--backend", default="inductor", help="Backend of torch.compile.")
 @batch_sizes_option
 @click.option("--dynamic", is_flag=True, help="torch.compile(dynamic=True).")
-@click.option("--training", is_flag=True, help="With gradients, as the model comes.")
+@click.option(
+    "--training",
+    is_flag=True,
+    help="With gradients; train() or eval() stays as the factory set it.",
+)
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @target_option
 @releases_option
@@ -121,20 +126,18 @@ def check_command(
     torchcompile-suite contract check --release installed --release newest --markdown contract.md
     """
     if not path.is_file():
-        raise SuiteError(
-            f"there is no {path}; make it: torchcompile-suite contract update my_model.py:make"
-        )
-    known = {
-        (entry.model, entry.call, entry.device): None
-        for entry in file.read(path).entries
-        if "::" not in entry.model  # a test's
-    }
+        raise SuiteError(f"there is no {path}; make it: {_update(_EXAMPLE, path)}")
+    entries = file.read(path).entries
+    # That of a test has two colons.
+    known = {entry.key: None for entry in entries if "::" not in entry.model}
     names = {_named(text, path): text for text in models}
     for name, text in names.items():
         if "::" in text:
             raise SuiteError(f"{text} is a test: check it with pytest")
         if name not in {model for model, _, _ in known}:
             raise SuiteError(f"{path.name} has no entry for {name}; add it: {_update(text, path)}")
+    if not entries:
+        raise SuiteError(f"{path.name} has no entry; add one: {_update(_EXAMPLE, path)}")
     if not known:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
     if unknown := set(devices).difference(device for _, _, device in known):
@@ -303,8 +306,8 @@ def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:
         way.training,
         way.device,
     )
-    # A module is looked for beside the contract.
-    found = {"PYTHONPATH": processes.import_path(folder)} if wanted.kind == "module" else {}
+    # A module is looked for beside the contract, then here.
+    found = {"PYTHONPATH": processes.import_path(folder, Path.cwd())}
     variables = target.variables() if wanted.kind == "file" else found
     if at_target:
         variables = {**variables, TARGET_VARIABLE: way.device}

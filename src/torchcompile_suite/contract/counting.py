@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r" \((GB\d+), \S+\)$")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+?)_at_\d+")
+# A guard may have an object's address, which differs in each process.
+_ADDRESS = re.compile(r"(___check_(?:obj|type)_id\(.*?), \d+\)")
 # What newer releases add to a guard: the code that needs it, and where that is.
 _ORIGIN = re.compile(r"\s+# (?P<code>.*)  # (?P<file>\S+):(?P<line>\d+) in (?P<function>[\w<>]+)")
 # ``self.calls`` or ``tokens.size``, which the source has in the same words.
@@ -172,7 +174,7 @@ class _Places:
 
     def guard(self, recompile: GraphBreak) -> Site:
         """A guard that failed, at the code that needs it, or else at the function."""
-        text = guard_of(recompile.reason)
+        text = _ADDRESS.sub(r"\1, #)", guard_of(recompile.reason))
         site = self.beginning(GraphBreak(text, recompile.where))
         origin = _ORIGIN.search(recompile.reason)
         file = self._file(origin["file"]) if origin else None

@@ -14,6 +14,10 @@ from ..host.files import write_or_say
 from ..presentation.wording import count, plural, printable
 from .counts import Counts
 
+# A comment of the pull request that begins with it is this check's (docs/contract.md).
+MARK = "<!-- compile-contract -->"
+# GitHub takes 65,536 characters in a comment.
+_MOST_CHARACTERS = 60_000
 # The counts that a release of torch may add to or remove from, and what one of them is called.
 _CALLED = {
     "graph_breaks": "graph break",
@@ -54,7 +58,9 @@ def write(path: Path, found: Sequence[Checked]) -> None:
 
 
 def markdown(found: Sequence[Checked]) -> str:
-    """A headline, what one release does that another does not, a table, and each fault."""
+    """A headline, what one release does that another does not, a table, and each fault that still
+    fits a comment.
+    """
     from ..presentation import terminal
     from ..presentation.sheets import Sheet
 
@@ -74,12 +80,18 @@ def markdown(found: Sequence[Checked]) -> str:
     names = [name.replace("_", " ") for name in shown]
     sheet = Sheet(["model", "call", "device", "torch", *names, "contract"], frozenset(names), lines)
     parts = [
-        f"### torch.compile contract {kept}",
+        f"{MARK}\n### torch.compile contract {kept}",
         "\n".join(f"- {line}" for line in between_releases(found)),
         terminal.markdown(sheet),
-        *map(_details, broken),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    text = "\n\n".join(filter(None, parts))
+    for number, each in enumerate(broken):
+        details = _details(each)
+        if len(text) + len(details) > _MOST_CHARACTERS:
+            text += f"\n\nAnd {len(broken) - number} more: see the output of the check."
+            break
+        text += f"\n\n{details}"
+    return f"{text}\n"
 
 
 def _value(counts: Counts | None, name: str) -> str:
@@ -102,12 +114,15 @@ def between_releases(found: Sequence[Checked]) -> Iterator[str]:
         for before, after in pairwise(releases):
             one, other = known[before], known[after]
             changes = ", ".join(_changes(one, other))
+            rest = [] if one.same(other) else ["bytes, operators, kinds or what is known"]
+            if one.guards != other.guards:
+                rest.append(f"guards from {one.guards} to {other.guards}")
             if changes:
                 verb = f"{changes} in"
-            elif one.same(other):
-                verb = "changes no count of"
+            elif rest:
+                verb = f"changes {', '.join(rest)}, and no other count, of"
             else:
-                verb = "changes bytes, operators, kinds or what is known, and no other count, of"
+                verb = "changes no count of"
             yield f"torch {after} {verb} `{name}` ({call}, {device}; before: torch {before})"
 
 

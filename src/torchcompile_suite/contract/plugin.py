@@ -202,8 +202,10 @@ class CompileContract:
         return row
 
     def _hold(self, name: str, counted: Counting) -> None:
+        import msgspec
         import torch
 
+        from ..fields import Text
         from ..releases import catalogue
         from . import file, judging
 
@@ -217,10 +219,14 @@ class CompileContract:
         if not self._limits.get("recorded", True):
             return
         if self._config.getoption("--compile-contract") == "update":
+            try:
+                msgspec.convert(entry.model, Text)
+            except msgspec.ValidationError as error:
+                short = "give the parameter a short id (pytest.param(..., id=...))"
+                pytest.fail(f"{head}: the test's name is too long: {error}; {short}", False)
             self._item.stash.setdefault(_FOUND, []).append(entry)
             return
-        fault = _fault(self._config, entry, head)
-        if fault:
+        if fault := _fault(self._config, entry, head):
             pytest.fail(fault, pytrace=False)
 
     def _check_names(self) -> None:
@@ -353,8 +359,8 @@ class _Writer:
         if carried := getattr(report, _CARRIED, None):
             self._told.append(carried)
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the contract once."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the contract once. Raises nothing: pytest has yet to report on the tests."""
         if not self._told:
             return
         import msgspec
@@ -368,17 +374,27 @@ class _Writer:
         try:
             self._written = file.write(_path(self._config), entries)
         except SuiteError as error:
-            raise pytest.UsageError(str(error)) from None
+            self._written = f"ERROR: {error}"
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what was written."""
+        """Say what was written, or why nothing was."""
         if self._written:
             terminalreporter.write_line(self._written)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Only the process that the user started writes: with xdist, that is the controller."""
+    """Only the process that the user started writes: with xdist, that is the controller. Raises
+    UsageError if the contract cannot be read: the tests would run in vain.
+    """
     config = session.config
     if config.getoption("--compile-contract") == "update" and not hasattr(config, "workerinput"):
+        from ..errors import SuiteError
+        from . import file
+
+        try:
+            file.read(_path(config))
+        except SuiteError as error:
+            raise pytest.UsageError(str(error)) from None
         config.pluginmanager.register(_Writer(config), "compile-contract-writer")
