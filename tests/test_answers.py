@@ -46,6 +46,11 @@ def measured(cell: Cell, times: float, release: str = "2.15.0") -> Measurement:
     return msgspec.structs.replace(examples.measurement(), cell=cell, launches=launches)
 
 
+def alone(measured: Measurement) -> Measurement:
+    """The same with one launch, which gives no interval."""
+    return msgspec.structs.replace(measured, launches=measured.launches[:1])
+
+
 def failed(cell: Cell, reason: str = "no compiler") -> Measurement:
     outcome = Outcome(Status.COMPILE_ERROR, reason)
     return msgspec.structs.replace(examples.measurement(outcome=outcome), cell=cell)
@@ -213,6 +218,9 @@ def test_backends_are_compared_over_the_same_cells() -> None:
     assert "no number for cudagraphs" in sentence
     assert f"aot_eager {mean(*partial)}, inductor {mean(*plain[:2])}" in sentence
     assert len(sheet.lines) == 5, "c has no other backend"
+    once, _ = answered("backends", *plain, partial[0], alone(partial[1]))
+    assert "In 1 cell with" in once
+    assert f"aot_eager {mean(partial[0])}, inductor {mean(plain[0])}" in once
     refused = failed(Cell("a", 1, "default", backend="aot_eager"))
     apart = answered("backends", plain[0], refused, partial[1])
     assert "No model has a number with each" in apart.sentence
@@ -221,12 +229,15 @@ def test_backends_are_compared_over_the_same_cells() -> None:
 def test_malloc_is_compared_with_the_settled_heap_of_the_same_cells() -> None:
     plain = [measured(Cell(name, 1, "default"), 0.8) for name in ("a", "b")]
     loose = measured(Cell("a", 1, "default", allocator=DEFAULT_HEAP), 0.5)
-    alone = measured(Cell("c", 1, "default", allocator=DEFAULT_HEAP), 0.1)
+    unpaired = measured(Cell("c", 1, "default", allocator=DEFAULT_HEAP), 0.1)
     watched = Cell("d", 1, "default", allocator=DEFAULT_HEAP, protocol="many-calls")
-    sentence, sheet = answered("allocator", *plain, loose, alone, measured(watched, 0.1))
+    sentence, sheet = answered("allocator", *plain, loose, unpaired, measured(watched, 0.1))
     assert f"{DEFAULT_HEAP} {mean(loose)}, and with a settled heap {mean(plain[0])}" in sentence
     assert sorted(line[0] for line in sheet.lines) == ["a", "a", "c"]
-    assert "both with another malloc" in answered("allocator", alone).sentence
+    assert "both with another malloc" in answered("allocator", unpaired).sentence
+    second = measured(Cell("b", 1, "default", allocator=DEFAULT_HEAP), 0.2)
+    once, _ = answered("allocator", *plain, loose, alone(second))
+    assert f"{mean(loose)}, and with a settled heap {mean(plain[0])} (1 cell)" in once
     # A step with another heap is no plain call: it is not in the mean.
     step = {"phase": "training"}
     steps = [

@@ -107,7 +107,7 @@ def with_launches(measured: Measurement, **start: object) -> Measurement:
     return msgspec.structs.replace(measured, launches=launches)
 
 
-def test_costs_are_compared_only_if_the_processes_started_alike() -> None:
+def test_only_processes_that_started_alike_are_compared() -> None:
     """A forked process has part of the compiler imported, and uses less memory."""
     random = np.random.default_rng(5)
     # Records from before schema 5 do not name the imported libraries; later ones do.
@@ -123,9 +123,17 @@ def test_costs_are_compared_only_if_the_processes_started_alike() -> None:
     assert set(effects(comparison, "model3").effects) == {"time ratio", "eager", "compiled"}
     assert "memory" in effects(comparison, "model4").effects
     assert "Left out are compile costs and memory of 2 cells" in wording.judgement(comparison)
-    fresh = compare(before, [with_launches(one, process="fresh") for one in alike])
-    assert all("memory" not in one.effects for one in fresh.changes)
-    assert len(json.loads(documents.comparison_json(fresh))["unlike"]) == 20
+    assert len(json.loads(documents.comparison_json(comparison))["unlike"]) == 2
+    # In some cells the time ratio of a fork is another one.
+    later = [
+        with_launches(one, process="fresh") if one.cell.workload == "model3" else one
+        for one in alike
+    ]
+    comparison = compare(before, later)
+    assert effects(comparison, "model3").gap.startswith("measured in forks and in fresh processes")
+    assert not effects(comparison, "model3").effects
+    assert comparison.compared == 18
+    assert not comparison.unlike
 
 
 def test_times_of_two_methods_are_never_compared() -> None:
@@ -460,10 +468,20 @@ def test_what_a_mean_says(mean: tuple[float, float, float], found: Difference) -
     assert discovery.mean_difference("time ratio", statistics.Interval(*mean)) is found
 
 
-def test_what_a_mean_of_memory_says() -> None:
-    """The heap grows in steps, so less than 5 % more is no change."""
-    said = discovery.mean_difference("memory", statistics.Interval(1.03, 1.02, 1.04))
-    assert said is Difference.SAME
+@pytest.mark.parametrize(
+    ("name", "mean", "found"),
+    [
+        # The heap grows in steps, so less than 5 % more is no change.
+        ("memory", (1.03, 1.02, 1.04), Difference.SAME),
+        # A cell has one cold start, which may be off by 10 %. The mean of many is not.
+        ("cold compile", (1.08, 1.07, 1.09), Difference.WORSE),
+        ("cold compile", (1.04, 1.03, 1.049), Difference.SAME),
+    ],
+)
+def test_what_a_mean_of_another_figure_says(
+    name: str, mean: tuple[float, float, float], found: Difference
+) -> None:
+    assert discovery.mean_difference(name, statistics.Interval(*mean)) is found
 
 
 def test_samples_without_a_second_value_have_no_variance_in_common() -> None:
@@ -509,7 +527,11 @@ def test_another_package_that_differs_is_named() -> None:
         for mode_s, version in ((0.03, "0.15.0"), (0.3, "0.18.0"))
     )
     comparison = compare([before], [after])
-    assert [one.moved for one in comparison.changes] == ["mode"], "nothing is compiled"
+    (change,) = comparison.changes
+    assert change.moved == "mode"
+    assert change.effects.keys() == {"time ratio", "eager", "compiled", "memory"}, (
+        "nothing is compiled: the first calls of eager are no compile cost"
+    )
     assert comparison.packages == {"torchao 0.15.0, then 0.18.0": [cell]}
     assert "another package differs, too (torchao 0.15.0, then 0.18.0)" in wording.judgement(
         comparison

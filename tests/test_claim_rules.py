@@ -405,6 +405,23 @@ def step(mode: str, times: float, dtype: str = "float32") -> Measurement:
             [counts(inference("entropy_in_memory"), 0.2, **ENTROPY)],
             Verdict.CONFIRMED,
         ),
+        # The profiler makes kernels longer than a call, so they tell nothing of the wait after.
+        (
+            "cuda-graphs-launch-100x",
+            [
+                on_gpu("gpt_decode", busy_s=0.02),
+                on_gpu("gpt_decode", "reduce-overhead", 0.5, 1, busy_s=0.022),
+            ],
+            Verdict.NOT_MEASURABLE,
+        ),
+        (
+            "cuda-graphs-launch-100x",
+            [
+                on_gpu("gpt_decode", busy_s=0.05),
+                on_gpu("gpt_decode", "reduce-overhead", 0.5, 1, busy_s=0.01),
+            ],
+            Verdict.NOT_MEASURABLE,
+        ),
         # The gain is there before Inductor.
         ("backends-locate-the-gain", backends(0.8, 0.5), Verdict.CONTRADICTED),
     ],
@@ -412,6 +429,19 @@ def step(mode: str, times: float, dtype: str = "float32") -> Measurement:
 def test_what_else_decides(claim: str, records: list[Measurement], verdict: Verdict) -> None:
     found = judged(claim, records)
     assert found.verdict is verdict, found.reason
+
+
+def test_modes_are_compared_over_the_same_workloads() -> None:
+    """Of a second one, a mode has one launch: its other modes are not in their means either."""
+    times = (1 / 1.5, 1 / 2.5, 1 / 2)
+    others = [
+        cell(Cell(MEDIUM, 1, mode, device="cuda"), 1.0, first_s=900) for mode in matrix.COMPILED
+    ]
+    others[1] = msgspec.structs.replace(others[1], launches=others[1].launches[:1])
+    found = judged("mode-trade-offs", [*modes(times, (20, 60, 600)), *others])
+    assert found.verdict is Verdict.CONFIRMED, found.reason
+    assert found.reason.endswith(f"mean of {SMALL}")
+    assert "default 1.50" in found.reason
 
 
 def test_a_cell_of_one_launch_does_not_hide_the_interval_of_a_mean() -> None:

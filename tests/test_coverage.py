@@ -131,6 +131,11 @@ def test_a_series_is_counted_on_the_machine_that_has_most_of_it() -> None:
     assert (one.machine, one.complete) == ("b", True)
     (one,) = coverage.series({name: machines[name] for name in "ad"}, [CELL], releases)
     assert (one.machine, one.missing, list(one.failed)) == ("a", [], ["2.1"])
+    # Numbers count: a machine on which no release can have any is complete, and has nothing.
+    lacks = measurement(CELL, None, Outcome(Status.UNSUPPORTED, "why"))
+    machines["0"] = coverage.Measured({"2.0": [lacks], "2.1": [lacks]}, "cpu")
+    (one,) = coverage.series({name: machines[name] for name in "0d"}, [CELL], releases)
+    assert (one.machine, one.missing) == ("d", ["2.0"])
     (one,) = coverage.series(machines, [msgspec.structs.replace(CELL, batch_size=8)], releases)
     assert (one.machine, one.missing) == ("", releases)
 

@@ -87,6 +87,41 @@ def test_intervals_that_overlap_do_not_decide_about_mallocs_share() -> None:
     (both,) = both_ends([settled, msgspec.structs.replace(default, launches=slow)])
     assert both.mode_share is None
     assert sheets.ends([both]).lines[0][-1] == "cannot tell"
+    (only,) = sentences(both, "compiled")
+    assert only.endswith("what the state of the heap costs cannot be told from these launches.")
+
+
+@pytest.mark.parametrize(
+    ("factors", "share"),
+    [
+        # The estimate is 1 %, and the interval does not rule out a third.
+        ((1.0, 1.3, 0.8), None),
+        ((1.0, 1.001, 0.999), 0.0),
+        # One launch has no interval.
+        ((1.0,), None),
+    ],
+)
+def test_a_share_is_none_at_all_only_if_it_is_surely_small(
+    factors: tuple[float, ...], share: float | None
+) -> None:
+    settled, default = (
+        msgspec.structs.replace(
+            made,
+            launches=[
+                msgspec.structs.replace(one, pairs_s=[(0.02, 0.017 * factor)] * 2)
+                for one, factor in zip(made.launches, of, strict=False)
+            ],
+        )
+        for made, of in (
+            (twin("settled", 0.02, 0.017, (0, 0)), (1.0, 1.001, 0.999)),
+            (twin("default", 0.02, 0.017, (0, 4870)), factors),
+        )
+    )
+    (both,) = both_ends([settled, default])
+    assert both.mode_share == share
+    (only,) = sentences(both, "compiled")
+    told = "cannot be told from these launches" if share is None else "here is below 5%"
+    assert only.endswith(f"what the state of the heap costs {told}.")
 
 
 def test_a_machine_that_became_slower_is_no_part_of_mallocs_share() -> None:

@@ -347,6 +347,53 @@ def test_the_answer_does_not_claim_what_cannot_be_told() -> None:
     assert "no start has a number" in answer(of(failed("precompile"))).sentence
 
 
+def spread(measured: Measurement, factor: float) -> Measurement:
+    """The same with a warm launch whose mode takes that many times as long."""
+    *launches, last = measured.launches
+    eager_s, mode_s = last.pairs_s[0]
+    launches.append(msgspec.structs.replace(last, pairs_s=[(eager_s, mode_s * factor)]))
+    return msgspec.structs.replace(measured, launches=launches)
+
+
+def alone(measured: Measurement) -> Measurement:
+    return msgspec.structs.replace(measured, launches=measured.launches[:1])
+
+
+@pytest.mark.parametrize(
+    ("ways", "first", "pays"),
+    [
+        # What surely beats eager comes before what seems faster.
+        (
+            [spread(started("aot-package", 2.0, 1.6), 1.3), started("disk-cache", 2.0, 1.8)],
+            "disk-cache",
+            Payoff.GAIN,
+        ),
+        (
+            [alone(started("aot-package", 2.0, 1.6)), started("disk-cache", 2.0, 1.8)],
+            "disk-cache",
+            Payoff.GAIN,
+        ),
+        # What may beat eager comes before what surely does not.
+        (
+            [started("disk-cache", 2.0, 2.2), spread(started("precompile", 2.0, 2.4), 1.3)],
+            "precompile",
+            Payoff.UNKNOWN,
+        ),
+        (
+            [started("disk-cache", 2.0, 2.2), started("precompile", 2.0, 2.4)],
+            "disk-cache",
+            Payoff.LOSS,
+        ),
+    ],
+)
+def test_what_is_sure_of_a_way_comes_first(
+    ways: list[Measurement], first: str, pays: Payoff
+) -> None:
+    (model,) = of_starts.models(of(*ways))
+    assert model.fastest[0].row.cell.start == first
+    assert model.payoff is pays
+
+
 def test_records_of_strangers_do_not_break_the_answer() -> None:
     strange = started("uncached", 2.0, 3.0)
     launches = [

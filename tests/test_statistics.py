@@ -195,6 +195,14 @@ def test_plain_t_does_not_cover_when_the_data_decide_when_to_stop() -> None:
     assert covered / 3000 < 0.93
 
 
+def test_how_much_wider_than_needed_the_interval_of_a_mean_is() -> None:
+    """docs/method.md says so: three launches a cell, and a hundred cells."""
+    cell = [0.99, 1.0, 1 / 0.99]
+    mean = statistics.geometric_mean([statistics.geometric_interval(cell)] * 100)
+    error = math.sqrt(statistics.log_variance(cell) / 3 / 100)
+    assert statistics.reach(mean) / (1.96 * error) == pytest.approx(2.88, abs=0.01)
+
+
 def test_half_width_is_relative() -> None:
     assert statistics.half_width(statistics.Interval(2, 2 / 1.1, 2 * 1.1)) == pytest.approx(0.1)
     assert math.isnan(statistics.half_width(statistics.geometric_interval([1.0])))

@@ -23,6 +23,10 @@ from .remedies import guard_of, remedy, texts
 from .statistics import Interval
 from .summary import Row, mean_cost, version_key
 
+# The numbers of a guard that are values: not those of a name, a subscript or a dimension.
+_VALUE = re.compile(
+    r"(\bindex \d+|[A-Za-z_]\w*|(?<=[\w)\]])\[[^][]*\])|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+)
 _LIMIT = re.compile(r"recompile limit|cache_size_limit|recompile_limit")
 # An interval whose ends differ by this factor says nothing.
 MOST_SPREAD = 10.0
@@ -196,7 +200,7 @@ def _recompiled(recompiles: Iterable[GraphBreak]) -> Iterator[Advice]:
     causes: dict[tuple[str, str], list[str]] = {}
     for recompile in recompiles:
         reason = guard_of(recompile.reason)
-        cause = re.sub(r"-?\d+(\.\d+)?", "#", reason)
+        cause = _VALUE.sub(lambda found: found[1] or "#", reason)
         causes.setdefault((cause, recompile.where), []).append(reason)
     for (_, where), reasons in causes.items():
         often = "recompiled" if len(reasons) == 1 else f"recompiled {len(reasons)} times"

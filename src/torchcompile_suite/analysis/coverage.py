@@ -70,7 +70,7 @@ class SeriesCoverage(NamedTuple):
     @property
     def _rank(self) -> tuple[bool, int, int]:
         """How much the machine has of the series: the more, the greater."""
-        return self.complete, -len(self.missing), len(self.ok)
+        return self.complete and bool(self.ok), len(self.ok), -len(self.missing)
 
 
 class Measured(NamedTuple):

@@ -68,13 +68,17 @@ class Ends(NamedTuple):
         return self._share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
 
     def _share(self, settled: Interval, default: Interval, faults: float) -> float | None:
-        """0 without page faults: a longer time has then another cause, such as a neighbour. None if
-        the two intervals overlap: they are of two measurements.
+        """0 without page faults: a longer time has then another cause, such as a neighbour. Also 0
+        if it is surely small. None if the two intervals overlap: they are of two measurements.
         """
-        share = 1 - self._slower * settled.value / default.value
-        if share < SMALLEST or faults <= MOST_FAULTS:
+        if faults <= MOST_FAULTS:
             return 0.0
-        return share if self._slower * settled.high < default.low else None
+        settled = settled.scaled(self._slower)
+        rest = statistics.quotient(settled, default)
+        if 1 - rest.low < SMALLEST:
+            return 0.0
+        large = 1 - rest.value >= SMALLEST and settled.high < default.low
+        return 1 - rest.value if large else None
 
     @property
     def _slower(self) -> float:
@@ -131,8 +135,12 @@ def sentences(ends: Ends, compiled: str) -> list[str]:
         if share
     ]
     if not shares:
+        if None in (ends.eager_share, ends.mode_share):
+            return [
+                f"{alone}: what the state of the heap costs cannot be told from these launches."
+            ]
         if max(default.eager_faults, default.mode_faults) > MOST_FAULTS:
-            return [f"{alone}: what the state of the heap costs here is within noise."]
+            return [f"{alone}: what the state of the heap costs here is below {SMALLEST:.0%}."]
         return [f"{alone}: the state of the heap costs neither side any time here."]
     return [
         f"{alone}: {default.eager_faults:,.0f} page faults a call in eager, "

@@ -48,8 +48,16 @@ class Model(NamedTuple):
 
     @property
     def fastest(self) -> list[Way]:
-        """The compiled way that starts fastest, then those that cannot be told from it."""
-        return fastest((way.row.ratio, way) for way in self.ways if way.row.ratio is not None)
+        """The compiled way that starts fastest, then those that cannot be told from it.
+
+        The first is one that surely beats eager; without any, one that may.
+        """
+        known = [(way.row.ratio, way) for way in self.ways if way.row.ratio is not None]
+
+        def among(*pays: Payoff) -> list[Way]:
+            return fastest(known, lambda ratio: payoff(ratio) in pays)
+
+        return among(Payoff.GAIN) or among(Payoff.UNKNOWN) or among(*Payoff)
 
     @property
     def eager_s(self) -> Interval | None:

@@ -70,7 +70,7 @@ class Comparison(NamedTuple):
       is clipped. The interval is that of the measurement, because the set of cells is fixed.
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
-      started differently (`Launch.began`).
+      were forked with different libraries imported (`Launch.began`).
     - ``packages``: what differs beside PyTorch ("torchao 0.15.0, then 0.18.0"), with the cells that
       use it.
     - ``machine``: the name, or all names. ``machine_of``: that of each cell.
@@ -285,6 +285,11 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
             return f"{when}: {outcome}"
     if len({method for side in sides for method in side.methods(cell)}) > 1:
         return "timed by different methods (see docs/method.md): measure the older one again"
+    if len({began[0] for side in sides for began in side.starts(cell)}) > 1:
+        return (
+            "measured in forks and in fresh processes (see docs/method.md): measure the older one "
+            "again"
+        )
     if differ := _settings(*(side.settings(cell) for side in sides)):
         return f"measured with other settings: {differ}; measure both alike"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):

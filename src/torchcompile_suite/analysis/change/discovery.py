@@ -166,9 +166,10 @@ def _difference(factor: Interval, surely: bool, smallest: float) -> Difference:
 def mean_difference(name: str, mean: Interval) -> Difference:
     """What the interval of a mean factor of a quantity says.
 
-    A mean is one figure: no rate of false findings.
+    A mean is one figure: no rate of false findings, and no larger margin for a single cold start.
     """
-    return _difference(mean, mean.low > 1 or mean.high < 1, QUANTITIES[name].smallest)
+    smallest = min(QUANTITIES[name].smallest, MARGIN)
+    return _difference(mean, mean.low > 1 or mean.high < 1, smallest)
 
 
 def mean_factor(changes: Sequence[LogChange]) -> Interval:

@@ -42,7 +42,7 @@ class Quantity(NamedTuple):
     """A figure that is compared between releases.
 
     - ``values``: the figure of each launch that has it.
-    - ``of_eager``: whether eager cells have the figure too.
+    - ``concerns``: whether a cell has the figure.
     - ``drifts``: the machine's drift is in it, so it is compared round by round or not at all. In a
       ratio the drift cancels, and memory has none.
     - ``of_start``: the figure depends on what the process had imported when it was forked, so it is
@@ -53,36 +53,46 @@ class Quantity(NamedTuple):
     """
 
     values: LaunchValues
-    of_eager: bool
+    concerns: Callable[[Cell], bool]
     drifts: bool = False
     of_start: bool = False
     spreads_as: str = ""
     smallest: float = SMALLEST
 
-    def concerns(self, cell: Cell) -> bool:
-        """Whether the cell has this figure. The ratio of eager to eager is 1 by definition."""
-        return self.of_eager or cell.mode != EAGER or cell.baseline != EAGER
+
+def _every(_: Cell) -> bool:
+    return True
+
+
+def _compared(cell: Cell) -> bool:
+    # The ratio of eager to eager is 1 by definition.
+    return cell.mode != EAGER or cell.baseline != EAGER
+
+
+def _compiles(cell: Cell) -> bool:
+    # Eager in another precision is compared, and compiles nothing: its first calls are slow.
+    return cell.mode != EAGER
 
 
 QUANTITIES = {
-    "time ratio": Quantity(_of_pairs(statistics.ratio_of), False),
-    "eager": Quantity(_of_pairs(statistics.eager_latency_of), True, drifts=True),
-    "compiled": Quantity(_of_pairs(statistics.latency_of), False, drifts=True),
+    "time ratio": Quantity(_of_pairs(statistics.ratio_of), _compared),
+    "eager": Quantity(_of_pairs(statistics.eager_latency_of), _every, drifts=True),
+    "compiled": Quantity(_of_pairs(statistics.latency_of), _compared, drifts=True),
     # Measured again, cold starts of one cell differ by 7 %, and warm ones by 10 % (results/).
     # A measurement has one cold start, always in the first round.
     "cold compile": Quantity(
         _costs("cold"),
-        False,
+        _compiles,
         drifts=True,
         of_start=True,
         spreads_as="warm compile",
         smallest=statistics.COMPILE_MARGIN,
     ),
-    "warm compile": Quantity(_costs("warm"), False, drifts=True, of_start=True),
+    "warm compile": Quantity(_costs("warm"), _compiles, drifts=True, of_start=True),
     # A resident set grows in steps. Depending on the layout of the heap, one launch in three of a
     # transformer has 27 MB (4 %) more than the others. Three launches a side cannot tell such a
     # step from a change.
-    "memory": Quantity(_memory, True, of_start=True, smallest=0.05),
+    "memory": Quantity(_memory, _every, of_start=True, smallest=0.05),
 }
 
 

@@ -13,6 +13,7 @@ import msgspec
 from ...analysis import why as analysis
 from ...analysis.change import of_model
 from ...analysis.payoff import Payoff, counts
+from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...attribution import Kind
 from ...cell import Cell
@@ -133,16 +134,19 @@ def _pays(rows: Sequence[Row], call: str) -> str:
 
 
 def _by_backend(rows: Sequence[Row]) -> str:
-    measured: dict[str, dict[Cell, Row]] = {}
+    measured: dict[str, dict[Cell, Interval]] = {}
     for row in rows:
         if row.ratio is not None:
-            measured.setdefault(row.cell.backend, {})[_with_inductor(row.cell)] = row
+            measured.setdefault(row.cell.backend, {})[_with_inductor(row.cell)] = row.ratio
     shared = set.intersection(*(set(of_backend) for of_backend in measured.values()))
     if not shared:
         return f"No model has a number with each of the backends {', '.join(measured)}."
+    # A mean leaves out what has no interval: of each backend another cell.
+    known = {cell for cell in shared if all(of[cell].known for of in measured.values())}
+    shared = known or shared
     # Inductor last: each of the others does a part of its work.
     ordered = sorted(measured.items(), key=lambda one: one[0] == _INDUCTOR)
-    means = (f"{name} {mean(of[cell].ratio for cell in shared)}" for name, of in ordered)
+    means = (f"{name} {mean(of[cell] for cell in shared)}" for name, of in ordered)
     asked = (*(row.cell.backend for row in rows), _INDUCTOR)
     lacking = [name for name in dict.fromkeys(asked) if name not in measured]
     without = f" There is no number for {listed(lacking)}." if lacking else ""
@@ -153,25 +157,30 @@ def _by_backend(rows: Sequence[Row]) -> str:
 
 
 def _by_allocator(rows: Sequence[Row]) -> str:
-    by_cell = {row.cell: row for row in rows if row.ratio is not None}
-    pairs: dict[str, list[tuple[Row, Row]]] = {}
-    for cell, row in by_cell.items():
+    by_cell = {row.cell: row.ratio for row in rows if row.ratio is not None}
+    pairs: dict[str, list[tuple[Cell, Interval, Interval]]] = {}
+    for cell, of in by_cell.items():
         twin = by_cell.get(_settled(cell))
-        if twin is not None and twin is not row:
-            pairs.setdefault(cell.allocator, []).append((row, twin))
+        if twin is not None and cell.allocator != _SETTLED:
+            pairs.setdefault(cell.allocator, []).append((cell, of, twin))
     if not pairs:
         return "No cell has a number both with another malloc and with a settled heap."
     # Steps, frozen weights and small programs are other questions, too: they stand in the table.
     models = {
         name: plain
         for name, both in pairs.items()
-        if (plain := [one for one in both if _plain_but_malloc(one[0].cell)])
+        if (plain := [one for one in both if _plain_but_malloc(one[0])])
+    }
+    # A mean leaves out what has no interval: of each heap another cell.
+    alike = {
+        name: [one for one in both if one[1].known and one[2].known] or both
+        for name, both in sorted((models or pairs).items())
     }
     call = "A compiled call" if models else "A compiled call of other workloads than plain models"
     parts = (
-        f"with {name} {mean(row.ratio for row, _ in both)}, and with a settled heap "
-        f"{mean(twin.ratio for _, twin in both)} ({plural(len(both), 'cell')})"
-        for name, both in sorted((models or pairs).items())
+        f"with {name} {mean(of for _, of, _ in both)}, and with a settled heap "
+        f"{mean(twin for _, _, twin in both)} ({plural(len(both), 'cell')})"
+        for name, both in alike.items()
     )
     return f"{call} takes on average, of eager's time: {'; '.join(parts)}."
 
