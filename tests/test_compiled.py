@@ -315,6 +315,45 @@ def test_launches_are_unknown_where_a_graph_runs_another(environment: ReleaseEnv
     assert done.stdout.splitlines() == lines, done.stderr
 
 
+EQUAL_GRAPHS = """
+import torch
+from torchcompile_suite.launch.inspect import inductor
+def twice(x):
+    x = torch.relu(x)
+    torch._dynamo.graph_break()
+    return torch.relu(x)
+torch.compile(twice)(torch.randn(9, requires_grad=True))
+print(inductor.served_from_cache())
+"""
+
+
+def test_a_graph_that_equals_another_one_counts_once(environment: ReleaseEnvironment) -> None:
+    done = environment.run("-c", EQUAL_GRAPHS)
+    # In 2.4 these caches are off.
+    assert done.stdout.strip() == str(int(environment.version != "2.4.1")), done.stderr
+
+
+FIRST_CAPTURE = """
+import torch
+from torchcompile_suite.launch.inspect import dynamo
+torch._dynamo.config.inline_inbuilt_nn_modules = False
+compiled = torch.compile(torch.nn.Linear(4, 4), backend="eager", dynamic=False)
+with dynamo.watch_recompiles() as recompiled:
+    compiled(torch.randn(2, 4))
+    print(len(recompiled))
+    compiled(torch.randn(3, 4))
+    print(len(recompiled))
+"""
+
+
+@pytest.mark.nightly
+def test_a_first_capture_is_no_recompile(
+    make_environment: Callable[[str], ReleaseEnvironment],
+) -> None:
+    done = make_environment("v2.9").run("-c", FIRST_CAPTURE)
+    assert done.stdout.split() == ["0", "1"], done.stderr
+
+
 @pytest.mark.parametrize(
     "name",
     [

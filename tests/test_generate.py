@@ -106,6 +106,12 @@ class Branches(torch.nn.Module):
     def forward(self, x):
         return torch.cond(x.sum() > 0, lambda x: (x @ x).sin() + 1, lambda x: (x @ x).cos(), (x,))
 
+class Loop(torch.nn.Module):
+    def forward(self, x):
+        x = (x @ x).sin()
+        x, = torch.while_loop(lambda x: x.sum() < 9, lambda x: ((x @ x).cos() @ x,), (x,))
+        return (x @ x).tanh()
+
 class Often(torch.nn.Module):
     @torch.compiler.disable(recursive=False)
     def forward(self, x):
@@ -240,7 +246,7 @@ def test_targets_differ_where_the_compiler_looks(
     assert here.forward.source_sha256 != there.forward.source_sha256
 
 
-_ASKS_THE_BANDWIDTH = f"""
+_ON_THE_TARGET = f"""
 import sys
 from torchcompile_suite import targets
 from torchcompile_suite.launch.generate import absent
@@ -248,21 +254,77 @@ target = targets.get("{SM90}")
 if not absent.preloaded():
     absent.start_again(target, ["-c", sys.argv[1], sys.argv[1]])
 absent.give(target)
-from torch._inductor.utils import get_gpu_dram_gbps
-print(get_gpu_dram_gbps())
 """
 
 
-def test_inductor_knows_the_bandwidth_of_the_target(newest: ReleaseEnvironment) -> None:
-    """Since 2.14 Inductor asks for it before it fuses, and goes on without an answer."""
+def on_the_target(newest: ReleaseEnvironment, program: str) -> str:
+    """What a program prints for which the target is there."""
+    program = _ON_THE_TARGET + program
     done = subprocess.run(
-        [newest.python, "-c", _ASKS_THE_BANDWIDTH, _ASKS_THE_BANDWIDTH],
+        [newest.python, "-c", program, program],
         env={**os.environ, "PYTHONPATH": str(Path(targets.__file__).parents[1])},
         capture_output=True,
         text=True,
     )
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_inductor_knows_the_bandwidth_of_the_target(newest: ReleaseEnvironment) -> None:
+    """Since 2.14 Inductor asks for it before it fuses, and goes on without an answer."""
+    asked = """
+from torch._inductor.utils import get_gpu_dram_gbps
+print(get_gpu_dram_gbps())
+"""
     # The data sheet of the H100 SXM has 3.35 TB/s.
-    assert float(done.stdout) == pytest.approx(3352, abs=1), done.stderr
+    assert float(on_the_target(newest, asked)) == pytest.approx(3352, abs=1)
+
+
+def test_the_steps_of_a_call_have_all_that_a_reduction_launches(
+    newest: ReleaseEnvironment,
+) -> None:
+    """Sums in ATen that end a kernel's reduction, and a reduction inside of another one."""
+    asked = """
+import json, torch
+from torchcompile_suite.launch.generate import generate, hooks
+from torchcompile_suite.launch.generate.recorder import Recorder
+from torchcompile_suite.launch.inspect import inductor
+from torchcompile_suite.launch.inspect.writer import Writer
+
+norm = torch.nn.LayerNorm(1024)
+x = torch.randn(8192, 1024)
+def largest(x):
+    return norm(x).view(8192, 16, 64).abs().amax(-1)
+made = []
+for function, given in ((norm, x.requires_grad_()), (largest, x.detach())):
+    errors, recorder, writer = [], Recorder(), Writer()
+    compiled = torch.compile(function, backend=generate.for_target({}, errors))
+    with (
+        torch.set_grad_enabled(given.requires_grad),
+        inductor.generating_anew(),
+        hooks.watching(recorder),
+        writer.writing(),
+    ):
+        compiled(given)
+    assert not errors, errors
+    steps = [
+        [one.name, [str(node) for nodes in one.origins for node in nodes]]
+        for one in writer._written
+    ]
+    made.append([steps, recorder.modules()])
+print(json.dumps(made))
+"""
+    (training, modules), (inference, _) = json.loads(on_the_target(newest, asked))
+    (backward,) = modules["backward"]
+    call = backward[backward.index("def call(") :]
+    numbers = [(int(found[1]), found.start()) for found in re.finditer(r"mark\((\d+)\)", call)]
+    ((_, begin), (_, end)) = numbers
+    sums = [found.start() for found in re.finditer(r"\.sum\(dim=0\)", call)]
+    assert len(sums) == 2, "the gradients of the weight and of the bias"
+    assert all(begin < place < end for place in sums)
+    assert training[-1][0] in call
+    ((_, operators),) = inference
+    assert {"var_mean", "amax"} <= set(operators)
 
 
 @pytest.mark.nightly
@@ -415,6 +477,16 @@ def test_both_branches_of_a_condition_are_counted_once(
     assert len([line for line in sentences if inside in line]) == 1
     # The sum, the comparison, and of each branch a product and the rest.
     assert condition["counts"]["launches"] == condition["counts"]["of libraries"] + 3
+
+
+def test_what_a_loop_launches_is_in_no_cuda_graph(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    _, _, (_, loop) = told(newest, tmp_path, "Loop")
+    # One graph before and one behind it. The loop: its condition, two products, and what is
+    # between them.
+    assert loop["counts"]["launches"] == 2 + 4 + 2
+    assert loop["counts"]["with CUDA graphs"] == 1 + 4 + 1
 
 
 @pytest.mark.parametrize("release", releases("v2.4", "v2.9"))

@@ -174,6 +174,17 @@ def test_a_part_that_torch_skips_launches_all_it_has() -> None:
     assert (forward.cuda_graphs, forward.outside_launches) == (1, 1 + 2 + 6)
 
 
+def test_what_a_graph_outside_of_cuda_graphs_launches_inside_counts() -> None:
+    recorder = Recorder()
+    recorder.begun(backward=False)  # two parts with CUDA graphs, and a loop between them
+    write(recorder, "a", "", node("op0"), *(node(f"op{at}", library=True) for at in range(1, 6)))
+    recorder.partitioned(0, [2, 1], True)
+    recorder.cuda_graph(skipped=False)
+    recorder.cuda_graph(skipped=False)
+    forward, _ = recorder.result(True, {})
+    assert (forward.launches, forward.cuda_graphs, forward.outside_launches) == (6, 2, 3)
+
+
 def test_records_with_counts_are_kept_apart_from_those_with_times(tmp_path: Path) -> None:
     store(tmp_path, "box", made(), made("vit16x6x384"))
     records.append(

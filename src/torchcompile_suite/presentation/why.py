@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from statistics import fmean
@@ -150,14 +151,15 @@ def remedies(why: Why) -> Iterator[str]:
 
 
 def code_changes(why: Why) -> list[str]:
-    """The first family whose generated code differs, and how: lines of a diff.
+    """The largest difference worth naming whose generated code differs: lines of a diff.
 
     Empty if there is none. Numbers in the names of kernels are left out.
     """
-    for family in why.families:
+    worth = itertools.chain(*worth_naming(why))
+    for family in sorted(worth, key=lambda one: -abs(one.difference_s.value)):
         group = family.groups[0]
         one, two = _code(why.before, group.before), _code(why.after, group.after)
-        if family.sure and (one or two) and one != two:
+        if (one or two) and one != two:
             changes = difflib.unified_diff(one, two, "before", "after", n=2, lineterm="")
             return [f"{family.what}:", *changes]
     return []

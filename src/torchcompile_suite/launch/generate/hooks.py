@@ -134,9 +134,14 @@ class _Hooks:
             (sum(map(_launches, nodes)), not signature.skip_cudagraph)
             for nodes, signature in zip(partitions, signatures, strict=True)
         ]
+        loops = any(
+            signature.skip_cudagraph and any(map(holds_graph, nodes))
+            for nodes, signature in zip(partitions, signatures, strict=True)
+        )
         self.recorder.partitioned(
             sum(number for number, graph in parts if not graph),
             [number for number, graph in parts if graph],
+            loops,
         )
         return partitions, signatures
 

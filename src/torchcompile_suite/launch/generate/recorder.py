@@ -68,15 +68,19 @@ class _Graph:
         self.refusals: dict[tuple[str, str], _Refusal] = {}
         self.divided = 0  # launches that are in none of the parts for CUDA graphs
         self.inside: list[int] = []  # launches of each such part that comes
+        self.parts = 0  # launches of all parts
+        self.loops = False  # whether a part that is no CUDA graph runs another graph
         self.cuda_graphs = 0
         self.code: list[str] = []
 
     @property
     def outside(self) -> int:
         """Launches that are in no CUDA graph."""
-        if self.cuda_graphs:
-            return self.divided
-        return self.launches.total() + sum(node.library for node in self.nodes)
+        total = self.launches.total() + sum(node.library for node in self.nodes)
+        if not self.cuda_graphs:
+            return total
+        # No part counts what the graph inside of it launches.
+        return self.divided + (total - self.parts if self.loops else 0)
 
     def kernel(self, node: Node) -> str:
         """The Triton kernel of a node; empty for a call of a library."""
@@ -131,11 +135,12 @@ class Recorder:
         """The generated code launches a generated kernel once."""
         self._now.launches[name] += 1
 
-    def partitioned(self, nodes_outside: int, inside: list[int]) -> None:
+    def partitioned(self, nodes_outside: int, inside: list[int], loops: bool = False) -> None:
         """The graph is divided for CUDA graphs. ``nodes_outside``: launches in none of them;
-        ``inside``: launches in each.
+        ``inside``: launches in each; ``loops``: whether one outside runs another graph.
         """
         self._now.divided, self._now.inside = nodes_outside, list(inside)
+        self._now.parts, self._now.loops = nodes_outside + sum(inside), loops
 
     def cuda_graph(self, skipped: bool) -> None:
         """A graph, or its next part, becomes a CUDA graph, or ``skipped``: torch will not."""

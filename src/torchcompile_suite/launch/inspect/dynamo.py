@@ -219,6 +219,9 @@ def watch_recompiles() -> Iterator[list[GraphBreak]]:
 
     def note(original: Any, entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
         reasons = original(entries, frame, *arguments, **options)
+        # 2.9 to 2.11 ask again at each capture, also at the first, where they inline no modules.
+        if options.get("skip_logging"):
+            return reasons
         code = frame.f_code
         where = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
         reason = str(reasons[0]).strip().splitlines()[0][:300] if reasons else ""

@@ -60,12 +60,12 @@ def times_products() -> bool:
 def served_from_cache() -> int:
     """Graphs that were taken from a cache, because an equal graph was compiled before.
 
-    In 2.4 these caches are off.
+    In 2.4 these caches are off. A graph of AOTAutograd's cache takes its code from Inductor's: only
+    where it has the code itself, Inductor's has no hit.
     """
     counters = torch._dynamo.utils.counters
-    return int(
-        counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"]
-    )
+    hits = counters["aot_autograd"]["autograd_cache_hit"]
+    return int(hits or counters["inductor"]["fxgraph_cache_hit"])
 
 
 # The classes of Inductor's nodes that run another graph.
@@ -259,7 +259,8 @@ def watch_sources(note: Callable[[str, Any, str], None]) -> AbstractContextManag
     """A context in which each generated kernel calls ``note(kernel, nodes, source)``.
 
     The schedulings of C++ and of Triton define kernels in a method of the same name, whose second
-    argument is the scheduler's nodes. No other place knows both the name and the nodes.
+    argument is the scheduler's nodes. No other place knows both the name and the nodes. Of nested
+    reductions (on since 2.15) it has the outer one only; the scheduler has both.
     """
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.codegen.triton import TritonScheduling
@@ -269,6 +270,10 @@ def watch_sources(note: Callable[[str, Any, str], None]) -> AbstractContextManag
     ) -> Any:
         name = original(scheduling, source, nodes, *others, **options)
         if not is_candidate():
+            scheduler = torch._inductor.virtualized.V.graph.scheduler
+            now: Any = getattr(scheduler, "current_node", None)
+            if type(now).__name__ == "FusedNestedReductions":
+                nodes = now.get_nodes()
             note(str(name), nodes, str(source))
         return name
 

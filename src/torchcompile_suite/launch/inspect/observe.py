@@ -87,6 +87,8 @@ class Observer(Inspection):
                 self._unknown["recaptures.tail"] = "a second pass records CUDA graphs"
             else:
                 self._refuse("tail", lambda: capture.refused(subject, forward, subject.requests))
+                if isinstance(subject.eager, Restoring):
+                    subject.eager.restore()  # each of them was served once more
         text = f"the first compiled call took {first_call_s:.3g} s"
         progress.note("learned", str(self._cell), text)
 

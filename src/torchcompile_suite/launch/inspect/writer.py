@@ -36,6 +36,7 @@ class Writer:
         self._of_number: dict[Hashable, Operator] = {}
         self._defined: dict[str, list[Any]] = {}
         self._inside = False
+        self._last = ""  # the kernel that was defined last
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -44,6 +45,8 @@ class Writer:
         What it compiles is apart from what was compiled before, for the rest of the process: two
         calls of torch.compile with equal settings would else share it.
         """
+        from torch._inductor.codegen.triton import TritonScheduling
+
         torch._TorchCompileInductorWrapper.__eq__ = object.__eq__
         hooks: list[tuple[Any, str, dynamo.Hook]] = [
             # In 2.4 it is this function that tells two backends apart.
@@ -53,6 +56,8 @@ class Writer:
             (inductor.WRAPPER, "write_header", _import),
             (inductor.WRAPPER, "generate_kernel_call", self._kernel),
         ]
+        if hasattr(TritonScheduling, "_codegen_mix_order_reduction"):  # since 2.10
+            hooks.append((TritonScheduling, "_codegen_mix_order_reduction", self._mixed))
         with (
             dynamo.hooking(hooks),
             inductor.watch_sources(self._define),
@@ -100,6 +105,7 @@ class Writer:
         return list(found or unnamed)
 
     def _define(self, kernel: str, nodes: Any, source: str) -> None:
+        self._last = kernel
         self._defined[kernel] = list(nodes)
         self.code[f"{self._graph}/{kernel}"] = source
 
@@ -110,6 +116,18 @@ class Writer:
         return self._around(
             writer, name, False, nodes, lambda: original(writer, name, *others, **options)
         )
+
+    def _mixed(self, original: Any, scheduling: Any, one: Any, other: Any) -> Any:
+        """Two reductions in one kernel, which sums in ATen end: these belong to its step."""
+        if self._inside or inductor.is_candidate():  # 2.10 calls it again with the nodes swapped
+            return original(scheduling, one, other)
+        writer = torch._inductor.virtualized.V.graph.wrapper_code
+        step = len(self._written)
+        done = self._around(
+            writer, "", False, [one, other], lambda: original(scheduling, one, other)
+        )
+        self._written[step] = self._written[step]._replace(name=self._last)
+        return done
 
     def _library(self, original: Any, scheduler: Any, node: Any, *others: Any) -> Any:
         if inductor.is_candidate():
