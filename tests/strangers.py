@@ -321,6 +321,28 @@ class Labelled(torch.Tensor):
     """torch's own deepcopy refuses it."""
 
 
+class Summing(nn.Module):
+    def forward(self, parts):
+        return sum(parts)
+
+
+def a_generator():
+    return Summing(), ((part for part in rows()),)
+
+
+def three():
+    return Several(), rows(), rows()
+
+
+def with_loss():
+    """The third value is a function, and no reset."""
+    return linear(), rows(), nn.CrossEntropyLoss()
+
+
+def with_function():
+    return linear(), rows(), nn.functional.cross_entropy
+
+
 class Reader(nn.Module):
     def forward(self, x):
         return x.sub_(len(x.label)) * 2
@@ -457,6 +479,24 @@ def limited():
 def refilled():
     module = Limited()
     return module, (rows(),), {}, lambda: setattr(module, "calls", 0)
+
+
+class Summed(nn.Module):
+    """Its state comes with the first call: in inference mode, a tensor of that."""
+
+    def __init__(self):
+        super().__init__()
+        self.sum: torch.Tensor | None = None
+
+    def forward(self, x):
+        self.sum = torch.zeros(SMALL) if self.sum is None else self.sum
+        self.sum += x
+        return self.sum * 2
+
+
+def zeroed():
+    module = Summed()
+    return module, rows(), lambda: module.sum.zero_()  # type: ignore[union-attr]
 
 
 # Folders

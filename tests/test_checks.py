@@ -397,6 +397,214 @@ def test_modules_may_return_nothing_and_refuse(results: dict[str, Any]) -> None:
     )
 
 
+STREAMS = """
+import collections, dataclasses, json, tempfile
+import torch
+from torch import nn
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.launch import checks, device, foreign, original
+from torchcompile_suite.launch.build import build
+from torchcompile_suite.launch.failures import Unsupported
+from torchcompile_suite.launch.forward import Forward
+from torchcompile_suite.launch.inspect import dynamo
+from torchcompile_suite.launch.inspect.observe import Observer
+from torchcompile_suite.launch.progress import Stages
+from torchcompile_suite.launch.stream import ShapeStream
+from torchcompile_suite.workloads import workload
+
+class Habit(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.function = function
+
+    def forward(self, *given):
+        return self.function(self.layer, *given)
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+
+class Holder:
+    def __init__(self, x):
+        self.x = x
+
+def rows(size):
+    return [torch.randn(size * number, 8) for number in (2, 3, 5, 6)]
+
+UserDict = collections.UserDict
+# What forward makes of its inputs, and the inputs of a request with such rows.
+streams = {
+    "a number first": (lambda layer, scale, x: layer(x) * scale, lambda x: (torch.tensor(2.0), x)),
+    "none first": (lambda layer, mask, x: layer(x), lambda x: (None, x)),
+    "a dataclass out": (lambda layer, x: Batch(layer(x)), lambda x: (x,)),
+    "a UserDict out": (lambda layer, x: UserDict(x=layer(x)), lambda x: (x,)),
+    "a dataclass in": (lambda layer, batch: layer(batch.x), lambda x: (Batch(x),)),
+    "a UserDict in": (lambda layer, batch: layer(batch["x"]), lambda x: (UserDict(x=x),)),
+    "an object in": (lambda layer, batch: layer(batch.x), lambda x: (Holder(x),)),
+}
+
+def served(name, policy):
+    "Why its outputs are wrong, its shapes and its graphs; or why the policy is refused."
+    forward, wrap = streams[name]
+    cell = Cell("stream", 1, "default", shapes=policy, backend="eager")
+    subject = ShapeStream(cell, Habit(forward).eval(), lambda size: [*map(wrap, rows(size))])
+    dynamo.reset()
+    with subject.context():
+        try:
+            call, _ = subject.compile()
+        except Unsupported as error:
+            return str(error)
+        call()
+        graphs = dynamo.captures()
+        return [checks.check(subject, call, Stages("stream")).reason, subject.shapes, graphs]
+
+results = {
+    name: {policy: served(name, policy) for policy in ("buckets", "marked", "automatic")}
+    for name in streams
+}
+
+class Popping(nn.Module):
+    def forward(self, batch):
+        return batch.pop("x") * 2
+
+@workload("popping", family="tests", stream=lambda size: [({"x": x},) for x in rows(size)])
+def popping(batch_size):
+    return Popping(), ({"x": rows(batch_size)[0]},)
+
+cell = Cell("popping", 1, "default", shapes="recompile", backend="eager")
+subject, fields = build(cell), {}
+notes = foreign.learn(subject, steady=False)
+with subject.context(), tempfile.TemporaryDirectory() as folder:
+    observer = Observer(cell, folder, Stages("popping"), fields)
+    call, forward = subject.compile()
+    call()
+    observer.after_compile(subject, forward, device.get("cpu"), 1.0)
+    call()
+    results["popping"] = [["x" in batch for batch, in subject.requests], observer._recaptures]
+
+@workload("reset", family="tests", stream=lambda size: [(x,) for x in rows(size)])
+def reset(batch_size):
+    module = nn.Linear(8, 8)
+    original.keep_reset(module, lambda: None)
+    return module, (rows(batch_size)[0],)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Blocks(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(), Block())
+        self.function, self.sum, self.calls = function, torch.zeros(4, 8), 0
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        return self.function(self, self.blocks(x))
+
+def summing(self, x):
+    self.sum = 0.5 * self.sum + x
+    return self.sum
+
+def counting(self, x):
+    self.calls += 1
+    return x * (self.calls % 5)
+
+def counting_in_a_buffer(self, x):
+    return x * self.count.add_(1)
+
+def in_blocks(function, factor=1.0):
+    module = Blocks(function).eval()
+    cell = Cell("blocks", 1, "default", way="regional", backend="eager")
+    subject = Forward(cell, module, (torch.randn(4, 8),))
+    with subject.context():
+        call, _ = subject.compile()
+        for _ in range(3):
+            call()
+        judged = checks.check(subject, lambda: call() * factor, Stages("blocks"))
+    return [judged.reason, judged.checked.compared, judged.checked.notes]
+
+results["blocks"] = {
+    "sum": in_blocks(summing),
+    "calls": in_blocks(counting),
+    "buffer": in_blocks(counting_in_a_buffer),
+    "wrong": in_blocks(lambda self, x: x, 0.6),
+    "wrong buffer": in_blocks(counting_in_a_buffer, 0.6),
+}
+
+def refused(make):
+    try:
+        make()
+    except Unsupported as error:
+        return str(error)
+
+module = Blocks(summing)
+original.keep_reset(module, lambda: module.sum.zero_())
+cell = Cell("blocks", 1, "default", way="regional", backend="eager")
+results["reset"] = [
+    refused(lambda: build(Cell("reset", 1, "default", shapes="automatic"))),
+    refused(Forward(cell, module, (torch.randn(4, 8),)).compile),
+]
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def served(newest: ReleaseEnvironment) -> dict[str, Any]:
+    done = newest.run("-c", STREAMS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a number first",
+        "none first",
+        "a dataclass out",
+        "a UserDict out",
+        "a dataclass in",
+        "a UserDict in",
+    ],
+)
+def test_sizes_are_padded_and_marked_wherever_they_vary(served: dict[str, Any], name: str) -> None:
+    """Batches of 2, 3, 5 and 6, in buckets 2, 4 and 8."""
+    assert served[name] == {"buckets": ["", 4, 3], "marked": ["", 4, 1], "automatic": ["", 4, 2]}
+
+
+def test_sizes_that_are_not_found_are_neither_padded_nor_marked(served: dict[str, Any]) -> None:
+    of_object = served["an object in"]
+    assert of_object["automatic"] == ["", 4, 2]
+    for policy in ("buckets", "marked"):
+        assert of_object[policy].startswith("no size to pad or to mark: the requests ")
+
+
+def test_requests_that_are_served_once_more_are_put_back(served: dict[str, Any]) -> None:
+    assert served["popping"] == [4 * [True], {"tail": 0}]
+
+
+def test_state_of_the_compiled_copy_is_not_called_wrong(served: dict[str, Any]) -> None:
+    blocks = served["blocks"]
+    for name in ("sum", "calls"):
+        reason, compared, notes = blocks[name]
+        assert (reason, compared) == ("", False)
+        assert notes[-1].startswith("accuracy not checked: a call changes the module's state, and")
+    assert blocks["buffer"] == ["", True, []]
+    for name in ("wrong", "wrong buffer"):
+        assert blocks[name][0].startswith("relative error")
+
+
+def test_a_reset_that_does_not_reach_all_is_refused(served: dict[str, Any]) -> None:
+    stream, regional = served["reset"]
+    assert stream.startswith("the factory's reset is for one call, and a pass over a stream")
+    assert regional == "the factory's reset does not know the copy whose blocks are compiled"
+
+
 def test_faults_made_on_purpose_are_caught(newest: ReleaseEnvironment) -> None:
     """The status says so: 69 of 72, and no false alarm."""
     done = newest.run("evidence/wrong_results.py", cwd=ROOT)

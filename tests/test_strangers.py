@@ -155,9 +155,10 @@ STRANGERS = (
         "a_none",
     ),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
-    *("slope", "log", "recent", "slowing", "on_a_slowed_machine", "renewed", "refilled"),
+    *("slope", "log", "recent", "slowing", "on_a_slowed_machine", "renewed", "refilled", "zeroed"),
     *("limited", "own_cache", "scripted", "talking", "looping", "images", "labelled"),
     *("driven", "driven_before", "conditional", "lazily"),
+    *("a_generator", "three", "with_loss", "with_function"),
 )
 
 
@@ -205,6 +206,41 @@ def test_what_compiles_where_nobody_finds_it_is_refused(learned: dict[str, Any])
     for name in ("driven", "driven_before"):
         assert "the module compiles a part of itself (Sequential), and" in learned[name]
     assert learned["conditional"]["notes"] == [], "torch compiles this one"
+
+
+FIRST_COMPILED_IN_FORWARD = """
+import torch
+class Late(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.fast = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()), None
+    def forward(self, x):
+        if self.fast is None:
+            self.fast = torch.compile(self.net, backend="eager")
+        return self.fast(x)
+def make():
+    return Late(), torch.randn(4, 8)
+"""
+
+
+@slow
+@patient
+def test_what_compiles_at_its_first_call_only_is_refused(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    """In a process of its own: a file that compiles when it is imported imports Dynamo."""
+    file = tmp_path / "late.py"
+    file.write_text(FIRST_COMPILED_IN_FORWARD)
+    code = (
+        "import sys; from torchcompile_suite.cell import Cell;"
+        "from torchcompile_suite.launch import build as subjects, foreign;"
+        "from torchcompile_suite.trial import build, target;"
+        f"build.register(target.parse({f'{file}:make'!r}));"
+        "subject = subjects.build(Cell('late.make', 1, 'default'));"
+        "assert 'torch._dynamo' not in sys.modules; foreign.learn(subject)"
+    )
+    done = newest.run("-c", code)
+    assert "WorkloadError: the module compiles a part of itself (Sequential), and" in done.stderr
 
 
 @slow
@@ -257,6 +293,23 @@ def test_what_has_no_numbers_is_refused_in_one_line(learned: dict[str, Any]) -> 
 
 @slow
 @patient
+def test_inputs_that_no_call_can_get_again_are_refused(learned: dict[str, Any]) -> None:
+    assert learned["a_generator"].startswith(
+        "WorkloadError: the inputs cannot be copied (TypeError: cannot pickle 'generator' object)"
+    )
+
+
+@slow
+@patient
+@pytest.mark.parametrize("name", ["three", "with_loss", "with_function"])
+def test_three_values_that_are_no_form_are_told_the_forms(
+    learned: dict[str, Any], name: str
+) -> None:
+    assert "it returns tuple; return (model, inputs): a tuple by position" in learned[name]
+
+
+@slow
+@patient
 def test_a_model_that_needs_gradients_gets_them(learned: dict[str, Any]) -> None:
     # What the failed call has kept is forgotten.
     assert learned["remembering"]["context"] == "no-grad"
@@ -296,7 +349,7 @@ def test_a_model_that_slows_down_has_no_steady_state(learned: dict[str, Any]) ->
 @slow
 @patient
 def test_a_factory_may_give_each_call_a_fresh_state(learned: dict[str, Any]) -> None:
-    for name in ("renewed", "refilled"):
+    for name in ("renewed", "refilled", "zeroed"):
         (note,) = learned[name]["notes"]
         assert note.startswith("the factory's reset was called after each call")
 
@@ -422,6 +475,13 @@ def test_a_guard_that_fails_again_and_again_is_one_advice() -> None:
     [
         ("the module itself fails at call 7, in eager, too: IndexError", "It cannot be timed: "),
         ("launch 2: each call keeps 128 bytes more", "It cannot be timed: "),
+        ("each call takes longer than the last (3 us)", "It cannot be timed: "),
+        ("its Python did not import torch within 300 s", "This machine or its torch cannot"),
+        ("the calibration loop did not answer within 60 s", "This machine or its torch cannot"),
+        (
+            "/env/bin/python cannot be started: Input/output error",
+            "This machine or its torch cannot",
+        ),
         ("while in eager: KeyError: 'x'", "It does not run here, compiled or not: "),
         ("while in turns: KeyError: 'x'", "compiled it fails in a later call: "),
         (

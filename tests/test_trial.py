@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import sysconfig
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -60,6 +62,7 @@ def place(code: str) -> str:
     return f"{TARGETS.name}:{line}"
 
 
+MODULE = "a module, as far as pickle cares"
 BRANCH = "        if x.sum() > 0:"
 UNSHAPED = "        return unshaped(x + 1)"
 
@@ -563,7 +566,16 @@ def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
     assert view.notes(plain) == []
 
 
-def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Pair(NamedTuple):
+    one: int
+    other: int
+
+
+@pytest.mark.parametrize("inputs", [(1,), Pair(1, 2), "a text", {"x": 1}])
+def test_compare_leaves_no_file_behind_and_the_inputs_as_they_are(
+    inputs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that builds the module arranges them, as those of a factory."""
     made = examples.measurement("model")
     kept: list[Path] = []
 
@@ -573,13 +585,16 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
         for launch in made.launches:
             journal.add("", launch, 1.0)
         kept.extend(tmp_path.rglob("launches.jsonl"))
+        (pickled,) = tmp_path.rglob("module.pkl")
+        assert pickle.loads(pickled.read_bytes()) == (MODULE, inputs)
+        assert type(pickle.loads(pickled.read_bytes())[1]) is type(inputs)
         return {"": made}
 
     monkeypatch.setattr(processes, "asked", lambda *_: FREE)
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    measurement = torchcompile_suite.compare("a module, as far as pickle cares", (1,))
+    measurement = torchcompile_suite.compare(MODULE, inputs)
     assert measurement.launches == made.launches
     assert isinstance(measurement, torchcompile_suite.Measurement)
     assert isinstance(torchcompile_suite.figures(measurement), torchcompile_suite.Row)
@@ -839,8 +854,13 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
         assert "AssertionError: " in done.stderr, model
         assert said in done.stderr, done.stderr
     code = (
-        "import torch; from torchcompile_suite import assert_no_graph_breaks;"
-        "assert_no_graph_breaks(torch.nn.Linear(4, 4), torch.ones(2, 4))"
+        "import strangers, torch; from torchcompile_suite import assert_no_graph_breaks;"
+        "assert_no_graph_breaks(torch.nn.Linear(4, 4), torch.ones(2, 4));"
+        # One argument, also of a function.
+        "assert_no_graph_breaks(*strangers.a_named_tuple());"
+        "module, batch = strangers.a_dict(); assert_no_graph_breaks(module, batch);"
+        "assert_no_graph_breaks(lambda batch: module(batch) * 2, batch);"
+        "assert_no_graph_breaks(lambda x, y: x + y, batch)"
     )
     done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
     assert done.returncode == 0, done.stderr

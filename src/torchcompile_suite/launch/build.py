@@ -6,7 +6,7 @@ import torch
 
 from .. import workloads
 from ..cell import Cell
-from . import failures, state
+from . import failures, original, state
 from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arranged
 from .stream import ShapeStream
 from .subject import SEED, Inputs, Subject, weights
@@ -38,6 +38,11 @@ def build(cell: Cell) -> Subject:
     if cell.shapes != "static":
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
+        if original.has_reset(module):
+            raise failures.Unsupported(
+                "the factory's reset is for one call, and a pass over a stream of shapes makes "
+                "several: measure each batch size on its own"
+            )
         requests_of = workload.stream
         # More shapes than Dynamo compiles of one function: `recompile_limit` is 8.
         factors = (1, 2) if cell.protocol == "many-calls" else (1,)

@@ -199,7 +199,27 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
         why = f"rounding alone moves eager by {_own_error(undecided):.2g}"
         return undecided._replace(checked=unchecked(undecided.checked, why))
     assert wrong is not None  # the ladder ends with eager's own output
+    if _has_own_state(subject, wrong):
+        why = "a call changes the module's state, and the copy with compiled blocks has its own"
+        return wrong._replace(checked=unchecked(wrong.checked, why), reason="")
     return wrong
+
+
+def _has_own_state(subject: Subject, judged: Judged) -> bool:
+    """Whether eager changes state that the compiled copy of the module (`subject.twin`) has for
+    itself, so that no reset puts it back: all but the weights and buffers that both share.
+    """
+    if subject.cell.way not in ("regional", "nested-region"):
+        return False
+    expected, eager = judged.expected, judged.expected.eager
+    pairs = zip(eager.changes, judged.mode.changes, strict=True)
+    if any(own.keys() - made.keys() for own, made in pairs):
+        return True
+    if expected.random or any(eager.changes):
+        return False
+    # A number, which only the second call shows.
+    second = eager.outputs[len(eager.outputs) // references.CALLS]
+    return accuracy.error(second, eager.outputs[0]) > accuracy.DRAW_MULTIPLE * expected.noise
 
 
 def _against(

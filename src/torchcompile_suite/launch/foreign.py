@@ -56,9 +56,12 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     with torch.random.fork_rng(devices=[]):
         notes = _find_context(subject, restore)
         changing = any(values.changed(getattr(subject, name), before[name]) for name in before)
-        resetting = original.reset(subject.module)
+        # What forward has made may be a tensor of inference mode, which only that mode changes.
+        with subject.context():
+            resetting = original.reset(subject.module)
+            if changing:
+                restore()
         if changing:
-            restore()
             _keep_inputs(subject, restore)
             notes.append(
                 "each call changes its inputs: all calls, eager and compiled, got them as the "
@@ -77,9 +80,17 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
 
 
 def _given(subject: Subject) -> dict[str, Any]:
-    """Copies of what the subject calls its module with."""
+    """Copies of what the subject calls its module with. Raises WorkloadError if there are none."""
     names = [name for name in _INPUTS if hasattr(subject, name)]
-    return {name: values.copied(getattr(subject, name)) for name in names}
+    try:
+        return {name: values.copied(getattr(subject, name)) for name in names}
+    except Exception as error:
+        if failures.is_out_of_memory(error):
+            raise
+        raise WorkloadError(
+            f"the inputs cannot be copied ({failures.said(error)}), and all calls need the same "
+            "ones: give tensors, or objects that copy.deepcopy copies"
+        ) from error
 
 
 def _restore(subject: Subject, given: Mapping[str, Any]) -> None:

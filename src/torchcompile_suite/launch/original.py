@@ -19,6 +19,7 @@ import torch
 from ..workloads import WorkloadError
 
 _DYNAMO = "torch._dynamo.eval_frame"
+_METRICS = "torch._dynamo.utils"
 # Names of parts in a note, at most.
 _MOST = 3
 
@@ -111,17 +112,15 @@ def original(module: torch.nn.Module) -> tuple[torch.nn.Module, str]:
 def refuse_compiled(module: torch.nn.Module, call: Callable[[], object]) -> None:
     """Call, and raise WorkloadError if anything compiled while the module ran in eager.
 
-    Only what is imported already can compile. What the factory has called and compiled is compiled
-    anew.
+    What the factory has called and compiled is compiled anew. Dynamo is not imported for this, and
+    may be imported by the call: by a module that compiles a part of itself only then.
     """
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is None:
-        call()
-        return
-    torch._dynamo.reset()
-    dynamo.clear_compilation_metrics()
+    if dynamo := sys.modules.get(_METRICS):
+        torch._dynamo.reset()
+        dynamo.clear_compilation_metrics()
     call()
-    if found := _captured(dynamo, module):
+    dynamo = sys.modules.get(_METRICS)
+    if dynamo and (found := _captured(dynamo, module)):
         raise WorkloadError(
             f"the module compiles a part of itself ({found[0]}), and the original cannot be had: "
             "return it from the factory without torch.compile"

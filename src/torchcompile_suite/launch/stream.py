@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from ..cell import Cell
 from . import failures
 from .forward import autocast
 from .subject import Call, Inputs, Subject, apply, of_release
-from .values import copied_output, leaves
+from .values import copied_output, mapped, of_inputs, tensors
 
 # Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
 POLICIES = {
@@ -76,9 +76,11 @@ class ShapeStream(Subject):
 
         Raises `failures.Unsupported` if this release lacks the policy.
         """
-        if not self._varying and self.cell.shapes in ("marked", "buckets", "unbacked"):
+        if not any(self._varying) and self.cell.shapes in ("marked", "buckets", "unbacked"):
             raise failures.Unsupported(
-                "the requests differ in their number of tensors or of dimensions"
+                "no size to pad or to mark: the requests differ in their number of tensors or of "
+                "dimensions, have the same sizes, or hold their tensors in other objects than "
+                "tuples, lists, mappings and dataclasses"
             )
         if self.cell.shapes == "oblivious":
             _assume_no_size_of_one()
@@ -118,10 +120,10 @@ class ShapeStream(Subject):
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
-        if not self._varying:
+        if not any(self._varying):
             return result
         return [
-            tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
+            mapped(partial(_unpad, inputs=request, varying=self._varying), output)
             for output, request in zip(result, self.requests, strict=True)
         ]
 
@@ -135,21 +137,18 @@ class ShapeStream(Subject):
 
 
 def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
-    return tuple(leaf.shape for leaf in leaves(inputs))
+    return tuple(tensor.shape for tensor in of_inputs(inputs))
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:
-    """For each leaf of the inputs, the dimensions whose sizes differ between requests; empty if the
-    requests differ in their leaves or in a number of dimensions.
+    """For each tensor of the inputs, the dimensions whose sizes differ between requests; empty if
+    the requests differ in their number of tensors or of dimensions.
     """
-    ranks = {tuple(getattr(each, "ndim", None) for each in tree_leaves(one)) for one in requests}
-    if len(ranks) > 1:
+    if len({tuple(each.dim() for each in tensors(one)) for one in requests}) > 1:
         return []
     return [
         [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]
-        if isinstance(same[0], torch.Tensor)
-        else []
-        for same in zip(*map(tree_leaves, requests), strict=True)
+        for same in zip(*map(tensors, requests), strict=True)
     ]
 
 
@@ -159,12 +158,13 @@ def _bucket(size: int) -> int:
 
 def _pad(inputs: Inputs, varying: list[list[int]]) -> Inputs:
     """The inputs with each varying size padded with zeros up to its bucket."""
-    leaves, structure = tree_flatten(inputs)
-    padded = [
-        torch.nn.functional.pad(value, _missing(value, dims)) if dims else value
-        for value, dims in zip(leaves, varying, strict=True)
-    ]
-    return tree_unflatten(padded, structure)  # type: ignore[no-any-return]
+    waiting = iter(varying)
+
+    def padded(value: torch.Tensor) -> torch.Tensor:
+        dims = next(waiting)
+        return torch.nn.functional.pad(value, _missing(value, dims)) if dims else value
+
+    return mapped(padded, inputs)  # type: ignore[no-any-return]
 
 
 def _missing(value: torch.Tensor, dims: list[int]) -> list[int]:
@@ -176,14 +176,14 @@ def _missing(value: torch.Tensor, dims: list[int]) -> list[int]:
     return [padding for amount in amounts for padding in (0, amount)]
 
 
-def _unpad(output: Any, inputs: Inputs, varying: list[list[int]]) -> Any:
-    """The part of an output that belongs to the request, by the sizes of the first input."""
-    if not isinstance(output, torch.Tensor) or not varying[0]:
-        return output
-    sizes = tree_leaves(inputs)[0].shape
-    for dim in varying[0]:
-        if dim < output.dim() and output.shape[dim] == _bucket(sizes[dim]):
-            output = output.narrow(dim, 0, sizes[dim])
+def _unpad(output: torch.Tensor, inputs: Inputs, varying: list[list[int]]) -> torch.Tensor:
+    """The part of an output that belongs to the request, by the sizes of the first input that
+    varies.
+    """
+    value, dims = next(pair for pair in zip(tensors(inputs), varying, strict=True) if pair[1])
+    for dim in dims:
+        if dim < output.dim() and output.shape[dim] == _bucket(value.shape[dim]):
+            output = output.narrow(dim, 0, value.shape[dim])
     return output
 
 
@@ -195,7 +195,7 @@ def _mark(
 ) -> None:
     """Mark the varying sizes that are not smaller."""
     for request in requests:
-        for value, dims in zip(tree_leaves(request), varying, strict=True):
+        for value, dims in zip(tensors(request), varying, strict=True):
             for dim in dims:
                 if value.shape[dim] >= smallest:
                     mark(value, dim)

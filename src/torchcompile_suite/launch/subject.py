@@ -301,6 +301,10 @@ def _as_given(module: torch.nn.Module, options: Options) -> Any:  # noqa: ARG001
 
 def _with_blocks(module: torch.nn.Module) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
     """A twin of the module, and the blocks that it repeats."""
+    if original.has_reset(module):
+        raise failures.Unsupported(
+            "the factory's reset does not know the copy whose blocks are compiled"
+        )
     if not repeated_blocks(module):
         raise failures.Unsupported(
             f"{type(module).__name__} repeats no block: no ModuleList or Sequential has two equal "

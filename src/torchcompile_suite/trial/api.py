@@ -59,7 +59,8 @@ def compare(
     - ``module``: any torch.nn.Module. It is copied (cloudpickle) to the new processes and moved to
       ``device`` there; the module of this process does not change.
     - ``inputs``: the inputs of one call, on the CPU: a sequence (by position), a mapping (by name)
-      or a single tensor. Tensors of any shape; the batch size is theirs.
+      or a single tensor. A sequence or a mapping is the one argument where forward takes it only
+      so. Tensors of any shape; the batch size is theirs.
     - ``mode``, ``backend``: of torch.compile.
     - ``dtype``: "float32"; "bfloat16" runs both in an autocast region.
     - ``training``: measure a whole optimizer step instead of the forward pass.
@@ -83,13 +84,12 @@ def compare(
     """
     import cloudpickle
 
-    given = _arguments(inputs)
     name = type(module).__name__
     # Everything lies in a folder that goes away, the launches included: nobody can resume them.
     with tempfile.TemporaryDirectory(prefix="compare-") as folder:
         file = Path(folder, "module.pkl")
         try:
-            file.write_bytes(cloudpickle.dumps((module, given)))
+            file.write_bytes(cloudpickle.dumps((module, inputs)))
         except Exception as error:
             raise TrialError(f"{name} cannot be copied to another process: {error}") from error
         of_class = name.lstrip("_") or "module"
@@ -171,13 +171,15 @@ def assert_no_graph_breaks(
     import torch
 
     from ..launch.inspect import dynamo
+    from ..launch.subject import apply
+    from .build import arranged_inputs
 
-    given = _arguments(inputs)
+    given = arranged_inputs(function, inputs) or ()
     dynamo.reset()
     compiled = torch.compile(function, backend="eager")
 
     def call() -> Any:
-        return compiled(**given) if isinstance(given, dict) else compiled(*given)
+        return apply(compiled, given)
 
     try:
         with dynamo.GivenUp() as given_up:
@@ -196,12 +198,3 @@ def assert_no_graph_breaks(
         raise AssertionError(f"graph breaks: {len(breaks)}\n{listed}")
     if graphs != 1:
         raise AssertionError(f"not one graph, but {graphs}{why}")
-
-
-def _arguments(
-    inputs: Sequence[Any] | Mapping[str, Any] | torch.Tensor,
-) -> tuple[Any, ...] | dict[str, Any]:
-    """The inputs of a call: a dict by name, or a tuple by position."""
-    if isinstance(inputs, Mapping):
-        return dict(inputs)
-    return tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)

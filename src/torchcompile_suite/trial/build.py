@@ -141,7 +141,7 @@ def _model(
     if not isinstance(module, torch.nn.Module):
         raise WorkloadError(
             f"{target.factory} must return a torch.nn.Module, with or without its example inputs; "
-            f"it returns {type(module).__name__}"
+            f"it returns {type(module).__name__}; {FORMS}"
         )
     module, note = original(module)
     if reset is not None:
@@ -275,8 +275,18 @@ def divided(returned: Any) -> Returned:
     module, inputs, *more = returned
     if more and isinstance(more[0], Mapping):
         inputs = _Both(inputs, more.pop(0))
-    reset = more.pop(0) if more and callable(more[0]) else None
+    reset = more.pop(0) if more and _resets(more[0]) else None
     return Returned(returned) if more else Returned(module, inputs, reset)
+
+
+def _resets(value: Any) -> bool:
+    """Whether it is a function that needs no arguments. A module is none: a loss, say."""
+    import torch
+
+    if isinstance(value, torch.nn.Module) or not callable(value):
+        return False
+    signature = _signature(value)
+    return signature is None or _takes(signature, ())
 
 
 class _Both:
@@ -288,8 +298,8 @@ class _Both:
         self.by_name = dict(by_name)
 
 
-def arranged_inputs(module: torch.nn.Module, inputs: Any) -> Inputs | None:
-    """The inputs as a tuple by position or a dict by name, as the module's forward takes them.
+def arranged_inputs(module: Callable[..., Any], inputs: Any) -> Inputs | None:
+    """The inputs as a tuple by position or a dict by name, as the forward or function takes them.
 
     A list, a mapping or a named tuple is the one argument where the forward takes it only so. None
     if there are no inputs, and the forward needs some. Raises WorkloadError for inputs that the
@@ -314,10 +324,10 @@ def arranged_inputs(module: torch.nn.Module, inputs: Any) -> Inputs | None:
     return (inputs,)
 
 
-def _signature(module: torch.nn.Module) -> inspect.Signature | None:
-    """The signature of the module's forward; None if it is not known."""
+def _signature(module: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of the module's forward, or of a function; None if it is not known."""
     try:
-        return inspect.signature(module.forward)
+        return inspect.signature(getattr(module, "forward", module))
     except (TypeError, ValueError, RuntimeError):
         return None
 
