@@ -34,6 +34,7 @@ from torchcompile_suite.commits import overlay
 from torchcompile_suite.engine.launches import Refused
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import Measurement, Outcome, Status
+from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import segments
 
 from . import examples
@@ -61,7 +62,7 @@ def test_every_patch_has_a_reason_and_is_listed_once() -> None:
     assert all(patch.reason and patch.issue for patch in patches.PATCHES)
 
 
-def test_environments_keep_the_names_of_published_results() -> None:
+def test_environments_keep_the_names_of_published_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """ASV finds our classes by their own names; result files have the name of a virtualenv."""
     segment = next(ROOT.glob(f"results/*/*/*{segments.SUFFIX}"))
     conf = _conf("asv.conf.json")
@@ -74,6 +75,13 @@ def test_environments_keep_the_names_of_published_results() -> None:
         plain.dir_name,
         plain.tool_name,
     )
+    # A release's environment has its own Python: none of that version has to be in PATH.
+    monkeypatch.setattr(Virtualenv, "_find_python", lambda _: None)
+    (made,) = get_environments(conf, ["torch-release:3.13"])
+    assert made.name == plain.name.replace("3.11", "3.13")
+    made._path = sys.prefix
+    assert made.run(["-c", "print('runs')"]) == "runs\n"
+    assert not list(get_environments(conf, ["torch-release:python"]))
     conf = _conf("asv.commits.conf.json")
     wanted = get_environment_class_by_name(conf.environment_type)
     assert wanted is environment.OverlayEnvironment
@@ -107,6 +115,37 @@ def test_a_commit_is_installed_once_and_a_refused_one_counts_as_installed(
     monkeypatch.setenv(environment.DRIFT_VARIABLE, "1")
     made.install_project(conf, repo, "c" * 40)
     assert asked[-1] == ("a clone", "c" * 40, folder, True)
+    # A refused commit may descend from a build that was added.
+    assert made.installed_commit_hash == "c" * 40
+    monkeypatch.setattr(catalogue, "everything", catalogue.read)
+    assert made.installed_commit_hash == "c" * 40
+    monkeypatch.setattr(catalogue, "everything", lambda: catalogue.read()[:-1])
+    assert made.installed_commit_hash is None
+
+
+@pytest.mark.parametrize("build", [[], ["make"]])
+def test_a_second_run_changes_no_commit_under_the_first(
+    build: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where ASV would not install, because the commit of the first run is its own."""
+    conf = _conf("asv.commits.conf.json")
+    conf.env_dir, conf.build_command = str(tmp_path), build
+    repo = SimpleNamespace(clone="a clone", get_decorated_hash=lambda sha, digits: sha[:digits])
+    asked = []
+    monkeypatch.setattr(overlay, "install", lambda *_, **__: asked.append("overlaid"))
+    monkeypatch.setattr(Virtualenv, "install_project", lambda *_: asked.append("built"))
+    (first,) = get_environments(conf, None)
+    Path(first._path).mkdir()
+    first._set_installed_commit_hash("a" * 40)  # by an earlier run
+    assert first.installed_commit_hash is None
+    first.install_project(conf, repo, "a" * 40)
+    assert first.installed_commit_hash == "a" * 40
+    (second,) = get_environments(conf, None)
+    for _ in range(2):
+        assert second.installed_commit_hash is None
+        with pytest.raises(util.UserError, match="another run measures commits here"):
+            second.install_project(conf, repo, "b" * 40)
+    assert asked == ["built"] * bool(build)
 
 
 def test_commits_of_a_clone_are_found_with_asvs_date(tmp_path: Path) -> None:

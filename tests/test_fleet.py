@@ -53,7 +53,7 @@ from torchcompile_suite.fleet.plan import Durations, Known, Plan, Task, expected
 from torchcompile_suite.fleet.store import Diary, Line, Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
-from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import parsing, records
 
@@ -159,6 +159,54 @@ def test_the_longest_series_goes_first() -> None:
     )
     assert [task.series.cell for task in plan.tasks] == [cells[1], cells[0], cells[2]]
     assert len({task.id for task in plan.tasks}) == 3
+
+
+def test_two_classes_of_machines_share_no_journal() -> None:
+    plans = [
+        Known([], f"{name}-cpu", [], ENV, commits(), 75.0).plan([CELL], RELEASES, Settings())
+        for name in ("epyc", "xeon")
+    ]
+    one, other = (plan.tasks[0] for plan in plans)
+    assert one.series == other.series
+    assert one.id != other.id
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "changes", "done"),
+    [
+        (Status.COMPILE_ERROR, "InductorError", {}, True),
+        (Status.WRONG_RESULT, "error 1.0", {}, True),
+        (Status.UNSUPPORTED, "no such mode", {"series": "another"}, True),
+        (Status.COMPILE_ERROR, "InductorError", {"series": "another"}, False),
+        (Status.COMPILE_ERROR, "no working C++ compiler; install one", {}, False),
+        (Status.UNSUPPORTED, "pip install torchao adds it", {}, False),
+        (Status.CRASH, "killed by SIGKILL", {}, False),
+        (Status.OK, "", {"method": METHOD - 1}, False),
+        (Status.OK, "", {}, True),
+    ],
+)
+@pytest.mark.parametrize("all_fail", [False, True])
+def test_a_series_that_fails_by_its_own_code_is_not_measured_for_ever(
+    status: Status, reason: str, changes: dict[str, Any], done: bool, all_fail: bool
+) -> None:
+    made = measured()
+    for release in RELEASES if all_fail else RELEASES[:1]:
+        outcome = Outcome(status, reason)
+        # A launch that fails has timed nothing, by no method.
+        plain = {} if outcome.ok else {"method": 1, "pairs_s": []}
+        (launch,) = made[release].launches
+        launch = msgspec.structs.replace(launch, outcome=outcome, **{**plain, **changes})
+        made[release] = msgspec.structs.replace(made[release], outcome=outcome, launches=[launch])
+    found = [
+        records.Record("box", commits()[release], ENV, one, release)
+        for release, one in made.items()
+    ]
+    known = Known(found, "box-cpu", ["box"], ENV, commits(), 75.0)
+    plan = known.plan([CELL], RELEASES, Settings())
+    one_series = all_fail and changes == {"series": "another"}
+    assert (known.done(plan) != set()) == (done or one_series)
+    # One that lacks a release never is.
+    assert not Known(found[:1], "box-cpu", ["box"], ENV, commits(), 75.0).done(plan)
 
 
 def test_cells_are_chosen_as_asv_would() -> None:
@@ -404,8 +452,12 @@ def hardware() -> str:
     return machine.as_label(described().hardware)
 
 
+def refusal(found: Described, results: Path = Path("none")) -> str:
+    return inspection.refusal(found, described("driver"), hardware(), results)
+
+
 def test_an_equal_machine_is_admitted() -> None:
-    assert inspection.refusal(described(), described("driver"), hardware()) == ""
+    assert refusal(described()) == ""
 
 
 @pytest.mark.parametrize(
@@ -423,14 +475,39 @@ def test_an_equal_machine_is_admitted() -> None:
     ],
 )
 def test_a_machine_that_would_spoil_numbers_is_refused(changes: dict[str, Any], says: str) -> None:
-    reason = inspection.refusal(described(**changes), described("driver"), hardware())
+    reason = refusal(described(**changes))
     assert says in reason
     assert "\n" not in reason
 
 
 def test_a_warning_that_only_makes_noise_is_no_refusal() -> None:
     noisy = described(faults=[Check("turbo", Level.WARNING, "on", "switch it off")])
-    assert inspection.refusal(noisy, described("driver"), hardware()) == ""
+    assert refusal(noisy) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, ""),
+        ({"num_cpu": "99"}, "choose another name"),
+        ({"num_cpu": "99", "device": "x"}, "choose another name"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_machine_whose_results_could_not_be_kept_is_refused(
+    changes: dict[str, str] | None, says: str, tmp_path: Path
+) -> None:
+    """At once, and not after it has measured a series."""
+    file = tmp_path / "box" / machine.FILE
+    assert refusal(described(), tmp_path) == ""
+    assert not file.exists()
+    file.parent.mkdir()
+    text = b"{" if changes is None else msgspec.json.encode({**fields(), **changes})
+    file.write_bytes(text)
+    reason = refusal(described(), tmp_path)
+    assert says in reason
+    assert bool(reason) == bool(says)
+    assert file.read_bytes() == text
 
 
 @pytest.mark.usefixtures("brief_doctor")
@@ -979,6 +1056,31 @@ def test_what_always_fails_is_given_up_with_its_reason(
 
 
 @pytest.mark.usefixtures("_fast")
+@pytest.mark.parametrize("fruitless", [2, 3])
+def test_a_series_is_given_up_only_after_fruitless_pieces_in_a_row(
+    fruitless: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece that ends after a launch is none of them."""
+    monkeypatch.setattr(driver, "MOST_FAULTS", 3)
+    plan = plan_of(CELLS[:1])
+
+    class Dies(World):
+        pieces_left = 1 + fruitless
+
+        def _step(self, piece: int, order: Order, name: str) -> list[Event]:
+            launched = order.launches == 0 and not self.measured_at
+            if order.series is None or launched or self.pieces_left == 0:
+                return super()._step(piece, order, name)
+            self.pieces_left -= 1
+            self.drop(piece)
+            return [Event(piece, fault="its worker was killed")]
+
+    ended = drive(Dies(random.Random(1), ["a"], faults=0.0), tmp_path, plan)
+    assert ended.stored == (fruitless == 2)
+    assert bool(ended.failed) == (fruitless == 3)
+
+
+@pytest.mark.usefixtures("_fast")
 def test_a_fleet_of_refused_machines_ends_with_the_reasons(tmp_path: Path) -> None:
     class Refused(World):
         def _step(self, piece: int, order: Order, name: str) -> list[Event]:
@@ -987,6 +1089,14 @@ def test_a_fleet_of_refused_machines_ends_with_the_reasons(tmp_path: Path) -> No
 
     with pytest.raises(SuiteError, match="every machine is refused"):
         drive(Refused(random.Random(1), ["a", "b"], faults=0.0), tmp_path, plan_of())
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_name_that_the_results_have_of_another_machine_measures_nothing(tmp_path: Path) -> None:
+    machine.keep(tmp_path / "results" / "a", {**fields("a"), "num_cpu": "99"})
+    world = World(random.Random(1), ["a", "b"], faults=0.0)
+    assert drive(world, tmp_path, plan_of(CELLS[:2])) == (2, {})
+    assert {name for name, _ in world.measured_at} == {"b"}
 
 
 @pytest.mark.usefixtures("_fast")

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from evidence.wheels import Repository
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli import bisect as command
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.cli.bisect import cell_named
+from torchcompile_suite.commits.measuring import Measuring
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import machine
 
 
@@ -44,3 +48,28 @@ def test_a_wrong_command_line_is_one_clear_line(
     assert result.exit_code == 1
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_search_that_cannot_be_resumed_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is of the same commits, cell, metric, releases and conditions."""
+    repository = Repository(tmp_path / "pytorch")
+    ends = [repository.commit("good"), repository.commit("bad")]
+    monkeypatch.setattr(command, "CACHE", tmp_path / "kept")
+
+    def search(commits: object, measuring: Measuring, watch: object) -> None:
+        measuring._journal.refuse(ends[0], "kept")
+        raise SuiteError("searched")
+
+    monkeypatch.setattr(command, "bisect", search)
+
+    def said(*more: str) -> str:
+        arguments = [*ends, "--cell", "resnet18", "--repo", str(repository.folder), *more]
+        result = CliRunner().invoke(app, ["bisect", *arguments])
+        assert "searched" in result.stderr
+        return result.stderr
+
+    assert "nothing is kept" not in said()
+    assert "nothing is kept" not in said("--resume")
+    assert said("--resume", "--metric", "latency").count("begins anew") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,15 @@ def test_a_history_measures_an_adopted_release_with_its_own_python(folder: Path)
     other = catalogue.find("v2.12")
     assert by_python([release, other], "3.11") == {"3.11": [other], "3.13": [release]}
     assert environments.folder_of(release) == place, "`try --release` finds it, too"
+    # One that was adopted later replaces it, whatever its name.
+    for python, at in (("3.12", 100), ("3.14", 200)):
+        later = environments.folder_of(release, python)
+        later.mkdir()
+        (later / stamp.FILE).write_text(f"{stamp.ADOPTED} 2.11.0+cu130 of elsewhere\n")
+        os.utime(later / stamp.FILE, (at, at))
+    os.utime(place / stamp.FILE, (150, 150))
+    assert by_python([release], "3.11") == {"3.14": [release]}
+    assert environments.folder_of(release).name == "2.11.0-py3.14"
 
 
 @pytest.mark.slow

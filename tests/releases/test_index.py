@@ -35,12 +35,21 @@ class Index:
         self.root, self.url, self.files = root, url, {}
 
     def add(
-        self, name, version, tag="py3-none-any", *, requires=(), uploaded=UPLOADED, yanked=False
+        self,
+        name,
+        version,
+        tag="py3-none-any",
+        *,
+        requires=(),
+        python="",
+        uploaded=UPLOADED,
+        yanked=False,
     ):
         dist = name.replace("-", "_")
         info = f"{dist}-{version}.dist-info"
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         metadata += "".join(f"Requires-Dist: {r}\n" for r in requires)
+        metadata += f"Requires-Python: {python}\n" * bool(python)
         wheel = f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n"
         members = {f"{info}/METADATA": metadata, f"{info}/WHEEL": wheel}
         file = self.root / f"{dist}-{version}-{tag}.whl"
@@ -61,6 +70,8 @@ class Index:
         }
         if uploaded:
             entry["upload-time"] = uploaded
+        if python:
+            entry["requires-python"] = python
         self.files.setdefault(name, []).append(entry)
         page = {"meta": {"api-version": "1.1"}, "name": name, "files": self.files[name]}
         folder = self.root / "simple" / name
@@ -180,6 +191,24 @@ def test_a_late_patch_of_an_older_minor_release_is_added(filled, suite, tmp_path
         catalogue.find("2.9", catalogue.read(file))
 
 
+def test_a_late_patch_starts_from_the_lock_of_the_release_before_it(filled, suite):
+    """The pins of the newest lock have no wheels for the Python of an older minor release."""
+    file, locks = suite
+    for name in ("numpy", "scipy"):
+        filled.files[name].clear()
+        for line in KNOWN[0].lock.read_text().splitlines():
+            pin = locking.PIN.fullmatch(line)
+            if pin and pin["name"] == name:
+                older = "< '3.11'" in line
+                filled.add(name, pin["version"], python=">=3.10" if older else ">=3.11")
+    filled.add("torch", "2.14.2", "cp310-cp310-manylinux_2_28_x86_64")
+    filled.add("torchvision", "0.29.3", requires=["torch==2.14.2"])
+    assert {each.version for each in index.update(file, locks, proven)} == {"2.14.2", "2.16.0"}
+    before, late = ((locks / f"{one}.txt").read_text() for one in ("2.14.1", "2.14.2"))
+    numpy = [line for line in before.splitlines() if line.startswith("numpy==")]
+    assert [line for line in late.splitlines() if line.startswith("numpy==")] == numpy
+
+
 def test_update_without_its_torchvision_changes_nothing(filled, suite):
     file, locks = suite
     (filled.root / "simple" / "torchvision" / "index.html").unlink()
@@ -200,6 +229,23 @@ def test_a_release_that_does_not_install_is_not_published(filled, suite):
         index.update(file, locks, lambda release: Proof(release, False, "no timm", 1.0))
     assert file.read_text() == before
     assert not (locks / "2.16.0.txt").exists()
+
+
+def test_update_prints_what_it_added_before_an_error(monkeypatch):
+    """It stays in the catalogue."""
+    new = [catalogue.Release(one, KNOWN[0].date, ("3.11",)) for one in ("2.16.0", "2.17.0")]
+
+    def publish(make, kind, file, locks, prove, added):
+        if make().version == "2.17.0":
+            raise SuiteError("2.17.0 does not install")
+        added(make())
+
+    monkeypatch.setattr(index, "find_new", lambda *_: new)
+    monkeypatch.setattr(index, "_publish", publish)
+    result = CliRunner().invoke(app, ["update"])
+    assert result.exit_code == 1
+    assert result.stdout == f"added v2.16.0, released {KNOWN[0].date:%Y-%m-%d}\n"
+    assert result.stderr.count("\n") == 1
 
 
 def test_an_index_without_upload_times_is_one_clear_line(package_index):

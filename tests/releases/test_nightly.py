@@ -80,6 +80,21 @@ def test_a_nightly_that_does_not_install_leaves_no_file(nightlies, locks, tmp_pa
     assert not (locks / f"{FIRST}.txt").exists()
 
 
+def test_what_was_added_before_an_error_is_said(nightlies, locks, tmp_path):
+    file = tmp_path / "nightlies.toml"
+    added: list[Release] = []
+
+    def second_broken(release):
+        return proven(release)._replace(ok=release.version == FIRST)
+
+    with pytest.raises(SuiteError, match=f"{SECOND} does not install"):
+        index.add_nightlies(
+            [FIRST, SECOND], f"{nightlies.url}/simple", file, locks, second_broken, added.append
+        )
+    assert tuple(added) == catalogue.nightlies(file)
+    assert [each.version for each in added] == [FIRST]
+
+
 @pytest.mark.parametrize(
     ("version", "words"),
     [

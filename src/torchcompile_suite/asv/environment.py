@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from asv.console import log
+from asv.environment import Environment, EnvironmentUnavailable
 from asv.plugins.virtualenv import Virtualenv
 
 from ..commits import overlay
@@ -18,7 +20,7 @@ from ..engine.launches import Refused
 from ..engine.settings import PREFIX
 from ..errors import SuiteError
 from ..host.files import held
-from ..releases import environments, ledger
+from ..releases import catalogue, environments, ledger
 from .errors import user_errors
 from .repository import PyTorchClone, ReleaseLedger
 
@@ -37,14 +39,22 @@ class _PublishedName:
         super().__init__(*arguments, **options)
 
 
-class ReleaseEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
+class ReleaseEnvironment(_PublishedName, Environment):  # type: ignore[misc]
     """The environment of the release that is measured.
 
     Every release has one of its own (`releases.environments`), so this object moves from folder to
-    folder. A change of the release takes no time, and releases can be measured in turns.
+    folder. A change of the release takes no time, and releases can be measured in turns. It is no
+    Virtualenv, which needs its Python in PATH: a release's environment has one, or uv gets it.
     """
 
     tool_name = "torch-release"
+
+    def __init__(self, conf: Any, python: str, requirements: Any, variables: Any) -> None:
+        """Raises EnvironmentUnavailable unless ``python`` is a version such as 3.11."""
+        if not re.fullmatch(r"3\.\d+", python):
+            raise EnvironmentUnavailable(f"{python!r} is no version of Python such as 3.11")
+        self._requirements = requirements  # part of the name, which ASV asks for first
+        super().__init__(conf, python, requirements, variables)
 
     def create(self) -> None:
         """Create nothing: the release decides on the folder."""
@@ -68,6 +78,10 @@ class ReleaseEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
         commit: str | None = self._global_env_vars.get("ASV_COMMIT")
         return commit
 
+    def run(self, args: list[str], **options: Any) -> Any:
+        """Run the environment's Python, as `Virtualenv.run`: for benchmarks that are not ours."""
+        return self.run_executable("python", args, **options)
+
 
 class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
     """An environment with the Python files of a commit over a release or nightly."""
@@ -81,8 +95,21 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
             Virtualenv._install_requirements(self)
 
     def _get_install_checksum(self) -> list[Any]:
-        # A commit that was refused is installed anew where drift is allowed now, and the reverse.
-        return [*super()._get_install_checksum(), os.environ.get(DRIFT_VARIABLE) == "1"]
+        checksum: list[Any] = super()._get_install_checksum()
+        if not self._build_command:
+            # A commit that was refused is installed anew where drift is allowed now, and the
+            # reverse; and where a build was added that it may descend from.
+            with user_errors():
+                builds = [release.version for release in catalogue.everything()]
+            checksum = [*checksum, os.environ.get(DRIFT_VARIABLE) == "1", *builds]
+        return checksum
+
+    def _get_installed_commit_hash(self) -> str | None:
+        # ASV installs nothing where the commit is there. Without the lock it may not stay there.
+        if self._lock is None:
+            return None
+        commit: str | None = super()._get_installed_commit_hash()
+        return commit
 
     def install_project(self, conf: Any, repo: PyTorchClone, commit_hash: str) -> None:
         """Put the commit over its base; with a build command, do what ASV does.
@@ -91,14 +118,15 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
         counts as installed. The environment's marker says so, so that the measurement records the
         reason, and ``asv find`` goes on to another commit.
         """
+        if self._lock is None:
+            busy = "another run measures commits here; run the same command when it has ended"
+            lock = ExitStack()
+            with user_errors():
+                lock.enter_context(held(Path(f"{self._path}.lock"), busy))
+            self._lock = lock
         if self._build_command:
             super().install_project(conf, repo, commit_hash)
             return
-        if self._lock is None:
-            busy = "another run measures commits here; run the same command when it has ended"
-            self._lock = ExitStack()
-            with user_errors():
-                self._lock.enter_context(held(Path(f"{self._path}.lock"), busy))
         self._set_commit_hash(commit_hash)
         self._set_build_dirs(None, None)
         if self.installed_commit_hash == commit_hash:

@@ -93,6 +93,11 @@ def bisect_command(
     def search() -> tuple[Result, Measuring]:
         if not resume:
             kept.unlink(missing_ok=True)
+        elif not kept.exists():
+            progress.say(
+                "nothing is kept for these commits, cell, metric, releases and conditions: it "
+                "begins anew"
+            )
         measuring = Measuring(
             clone,
             measured,

@@ -138,7 +138,9 @@ def _here() -> str:
 @cells_option
 @rounds_option
 @click.option(
-    "--machines", type=click.IntRange(min=1, max=1000), help="So many machines, on paper."
+    "--machines",
+    type=click.IntRange(min=1, max=1000),
+    help="Estimate for this number of machines. Default: 1 to 64.",
 )
 @hardware_option
 def plan(
@@ -322,7 +324,7 @@ def doctor(releases: tuple[str, ...], address: str | None, hardware: str | None)
     for text in faults:
         click.echo(printable(f"refused   {text}"))
     for name, described in sorted(found.items()):
-        reason = inspection.refusal(described, mine, label)
+        reason = inspection.refusal(described, mine, label, RESULTS)
         refused += bool(reason)
         click.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
         for fault in described.faults:

@@ -82,8 +82,11 @@ def add(versions: tuple[str, ...], index_url: str | None) -> None:
     """
     from ..releases import index
 
-    for release in index.add_nightlies(versions, index_url):
-        click.echo(f"added {release.tag}, upstream commit {release.git_version}")
+    index.add_nightlies(
+        versions,
+        index_url,
+        added=lambda one: click.echo(f"added {one.tag}, upstream commit {one.git_version}"),
+    )
 
 
 @app.command()
@@ -136,6 +139,9 @@ def sizes_command() -> None:
 def remove(versions: tuple[str, ...]) -> None:
     """Remove the environments of releases, and their large packages from uv's cache.
 
+    uv's cache loses torch, triton and CUDA's packages of all versions. Environments that exist
+    keep them; a new one downloads them again.
+
     Example: torchcompile-suite releases remove v2.4
     """
     releases = [catalogue.find(version) for version in versions]
@@ -159,8 +165,9 @@ def update() -> None:
     # Imported here: the client of the index takes a second, and `list` must not wait for it.
     from ..releases import index
 
-    new = index.update(say=lambda line: click.echo(printable(line), err=True))
-    for release in new:
-        click.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
+    new = index.update(
+        say=lambda line: click.echo(printable(line), err=True),
+        added=lambda one: click.echo(f"added {one.tag}, released {one.date:%Y-%m-%d}"),
+    )
     if not new:
         click.echo(f"no release to add; the newest is {catalogue.newest().version}")

@@ -148,7 +148,8 @@ class Driver:
     def _described(self, described: Described) -> None:
         """A machine was inspected: it takes part, or is refused."""
         name = described.machine
-        if refusal := inspection.refusal(described, self.mine, self.plan.hardware):
+        results = self.store.results
+        if refusal := inspection.refusal(described, self.mine, self.plan.hardware, results):
             self._refuse(name, refusal)
             return
         self._admitted.add(name)
@@ -330,7 +331,7 @@ class Driver:
                 self._refuse(piece.machine, f"it cannot be inspected: {reason}")
             return
         identity = piece.order.id
-        self._faults[identity] = 1 if piece.launches else self._faults[identity] + 1
+        self._faults[identity] = 0 if piece.launches else self._faults[identity] + 1
         where = f" on {piece.machine}" if piece.machine else ""
         if self._faults[identity] < MOST_FAULTS:
             self._tell(identity, f"stopped{where}: {reason}")

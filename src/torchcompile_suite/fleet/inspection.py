@@ -6,10 +6,12 @@ A machine looks at itself (`described`, `faults`). The driver decides (`refusal`
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import sysconfig
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -48,9 +50,11 @@ def locks(releases: Sequence[str]) -> dict[str, str]:
 
 def described(order: Order, found: Sequence[Check] = ()) -> Described:
     """What this machine is. ``found``: the `faults` of the doctor."""
+    fields = machine.fields(order.machine)
     return Described(
         machine=order.machine,
-        hardware=machine.class_of(machine.fields(order.machine)),
+        hardware=machine.class_of(fields),
+        fields=fields,
         suite=suite(),
         locks=locks(order.releases),
         ray=probe.version("ray"),
@@ -106,15 +110,22 @@ def _releases(releases: Sequence[Release], python: str) -> Check:
     return Check(name, Level.OK, says)
 
 
-def refusal(described: Described, mine: Described, hardware: str) -> str:
+def refusal(described: Described, mine: Described, hardware: str, results: Path) -> str:
     """Why the machine may not measure; empty if it may.
 
     ``mine`` is the driver's own description: versions have to be the same, and the locks of the
-    releases that it has. ``hardware``: the class that is measured.
+    releases that it has. ``hardware``: the class that is measured. ``results``: the folder of the
+    results, which must not have another machine of that name.
     """
     reasons = []
     if machine.as_label(described.hardware) != hardware:
         reasons.append(f"its hardware is {described.hardware}, not of the class {hardware}")
+    folder = results / described.machine
+    if os.path.lexists(folder / machine.FILE):
+        try:
+            machine.keep(folder, described.fields)  # compares: the file is there
+        except (SuiteError, OSError) as error:
+            reasons.append(str(error))
     if described.ray != mine.ray:
         reasons.append(f"it has Ray {described.ray}, the driver has {mine.ray}")
     others = [one for one, lock in mine.locks.items() if described.locks.get(one) != lock]

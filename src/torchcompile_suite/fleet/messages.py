@@ -64,7 +64,7 @@ class Order(Struct, frozen=True):
 class Described(Struct, frozen=True, tag="described"):
     """What a machine is.
 
-    - ``hardware``: its class (`host.machine.class_of`).
+    - ``hardware``: its class (`host.machine.class_of`). ``fields``: those of its machine.json.
     - ``suite``: digest of the suite's source. ``locks``: digest of each release's lock; a release
       that the machine's catalogue lacks is missing. ``ray``: its version.
     - ``faults``: what the doctor found.
@@ -72,6 +72,7 @@ class Described(Struct, frozen=True, tag="described"):
 
     machine: str
     hardware: str
+    fields: dict[str, str | int]
     suite: str
     locks: dict[str, str]
     ray: str

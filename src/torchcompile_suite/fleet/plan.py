@@ -21,7 +21,7 @@ from ..cell import Cell
 from ..engine import series
 from ..engine.series import Series
 from ..engine.settings import Settings
-from ..measurement import METHOD, Measurement
+from ..measurement import METHOD, Measurement, Outcome, Status
 from ..results.records import Record
 
 
@@ -83,7 +83,8 @@ class Known:
         tasks = []
         for cell in cells:
             wanted = Series.of(msgspec.structs.replace(cell, device=device), releases, settings)
-            identity = series.identity(wanted, self.environment)
+            # Machines of two classes may take turns in a clone: neither goes on with the other's.
+            identity = series.identity(wanted, f"{self.environment} {self.hardware}")
             seconds = self.durations.of(wanted.cell, releases).seconds
             tasks.append(Task(identity, wanted, seconds))
         tasks.sort(key=lambda task: (-task.seconds, task.id))
@@ -95,8 +96,27 @@ class Known:
             task.id
             for task in plan.tasks
             for of_machine in self._newest.get(task.series.cell, {}).values()
-            if series.complete([of_machine.get(one) for one in task.series.releases])
+            if _complete([of_machine.get(one) for one in task.series.releases])
         }
+
+
+def _complete(newest: Sequence[Measurement | None]) -> bool:
+    """As `series.complete`; a release that fails by its own code is complete, too.
+
+    `history` tries such a release alone again. A fleet would measure all of the series. The failure
+    has to be of the series that the others are of.
+    """
+    failed = [one for one in newest if one is not None and _fails_for_ever(one.outcome)]
+    others = [one for one in newest if one not in failed]
+    compared = [*failed, *(one for one in others if one is not None and one.outcome.ok)]
+    names = {launch.series for one in compared for launch in one.launches}
+    return series.complete(others) and (not failed or (len(names) == 1 and "" not in names))
+
+
+def _fails_for_ever(outcome: Outcome) -> bool:
+    """Whether nothing that a user installs on the machine changes how it ends."""
+    by_code = outcome.status in (Status.COMPILE_ERROR, Status.WRONG_RESULT)
+    return by_code and "install" not in outcome.reason
 
 
 class Estimate(NamedTuple):

@@ -271,7 +271,7 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
 def verify(release: Release) -> Proof:
     """Install and import a release in a temporary environment.
 
-    It takes about 5 GB of disk if uv's cache is on another file system than the folder of
+    It takes 5 to 8 GB of disk if uv's cache is on another file system than the folder of
     environments; otherwise uv links the files. Raises ``SuiteError`` if not even an empty
     environment can be made.
     """
@@ -324,13 +324,12 @@ def packages_in(folder: Path) -> Path:
 
 
 def adopted(release: Release) -> str:
-    """The Python, such as 3.12, of the user's environment that stands for the release; else
-    empty.
+    """The Python, such as 3.12, of the user's environment that stands for the release, which is
+    the one that was adopted last; else empty.
     """
-    for folder in _folders(release.version):
-        if stamp.is_adopted(stamp.read(folder)):
-            return folder.name.rpartition("-py")[2]
-    return ""
+    found = [one for one in _folders(release.version) if stamp.is_adopted(stamp.read(one))]
+    newest = max(found, key=lambda one: (one / stamp.FILE).stat().st_mtime_ns, default=None)
+    return newest.name.rpartition("-py")[2] if newest else ""
 
 
 def _minor(release: Release) -> str:

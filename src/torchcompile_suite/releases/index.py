@@ -48,17 +48,18 @@ def update(
     locks: Path = LOCKS,
     prove: Callable[[Release], Proof] = verify,
     say: Callable[[str], object] = lambda _: None,
+    added: Callable[[Release], object] = lambda _: None,
 ) -> tuple[Release, ...]:
     """Append all new final releases to the catalogue, each with its lock; return them.
 
-    ``prove``: see `add_nightlies`. ``say`` gets a line for each release that has to wait. Raises
-    ``SuiteError`` if the index cannot be read or a lock cannot be made or installed; releases that
-    were appended before the error stay.
+    ``prove``, ``added``: see `add_nightlies`. ``say`` gets a line for each release that has to
+    wait. Raises ``SuiteError`` if the index cannot be read or a lock cannot be made or installed;
+    releases that were appended before the error stay.
     """
     known = {release.version for release in catalogue.read(file)}
     new = find_new(known, index_url(), say)
     return tuple(
-        _publish(partial(replace, release), "release", file, locks, prove) for release in new
+        _publish(partial(replace, release), "release", file, locks, prove, added) for release in new
     )
 
 
@@ -68,10 +69,11 @@ def _publish(
     file: Path,
     locks: Path,
     prove: Callable[[Release], Proof],
+    added: Callable[[Release], object],
 ) -> Release:
     """Append a release with its lock and its upstream commit, once the lock is proven.
 
-    ``make`` is called when no other command adds one.
+    ``make`` is called when no other command adds one. ``added``: see `add_nightlies`.
 
     The lock is written before the entry. So a kill can leave a lock without an entry, which the
     next call writes again, but never an entry without a lock. Raises SuiteError.
@@ -96,6 +98,7 @@ def _publish(
         except BaseException:
             (locks / f"{release.version}.txt").unlink(missing_ok=True)
             raise
+    added(release)
     return release
 
 
@@ -225,11 +228,13 @@ def add_nightlies(
     file: Path = NIGHTLIES,
     locks: Path = LOCKS,
     prove: Callable[[Release], Proof] = verify,
+    added: Callable[[Release], object] = lambda _: None,
 ) -> tuple[Release, ...]:
     """Append the named nightlies, oldest first, each with its lock and upstream commit.
 
     ``url`` is an index beside the configured one; None if the configured index has the nightlies.
     ``prove`` installs a nightly in a temporary environment, and reads its upstream commit there.
+    ``added`` gets each one as soon as it is appended.
     Raises ``SuiteError`` for the first nightly that cannot be added; the ones before it stay.
     """
     wanted = _in_order(versions)
@@ -239,11 +244,12 @@ def add_nightlies(
             "password; put them into a .netrc file"
         )
     offered = packages(url or index_url())
-    added = []
-    for version in wanted:
-        make = partial(_nightly, version, url, file, offered)
-        added.append(_publish(make, "nightly", file, locks, prove))
-    return tuple(added)
+    return tuple(
+        _publish(
+            partial(_nightly, version, url, file, offered), "nightly", file, locks, prove, added
+        )
+        for version in wanted
+    )
 
 
 def _in_order(versions: Sequence[str]) -> list[str]:

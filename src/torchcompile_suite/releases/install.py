@@ -118,7 +118,7 @@ def uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, wh
     said = done.stdout + done.stderr
     why = ""
     if re.search("no space left|os error 28", said, re.IGNORECASE):
-        why = ": the disk is full; a release needs up to 6 GB besides uv's cache"
+        why = ": the disk is full; a release needs up to 8 GB besides uv's cache"
     elif _NO_NETWORK.search(said.lower()):
         why = ": the package index cannot be reached; run again when it can"
     raise LockError(f"uv could not install {what}{why}; uv says: {_tail(said)}")

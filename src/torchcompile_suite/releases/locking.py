@@ -2,7 +2,8 @@
 
 Releases are compared with each other. Their environments may differ in PyTorch and in what PyTorch
 requires, and in nothing else: a faster NumPy must not look like a faster PyTorch. A new lock
-therefore starts from the newest lock:
+therefore starts from the lock of the release before it. A newer one may have no versions for an
+older Python. Of the lock that it starts from:
 
 - Packages that PyTorch does not require keep their versions.
 - Packages that PyTorch requires keep their versions if the new release allows it.
@@ -95,17 +96,16 @@ def resolve(release: Release, folder: Path = LOCKS) -> str:
     Raises ``SuiteError`` if uv finds no solution or cannot reach the index.
     """
     own = folder / f"{release.version}.txt"
-    known = own if own.exists() else _newest(folder)
+    earlier = _newest(folder, below=release.key)
+    known = own if own.exists() else earlier or _newest(folder)
     known_text = known.read_text("utf-8") if known else ""
     pins = known_text.splitlines()
     if known != own:
         pins = [pin for pin in pins if not _RESOLVED_ANEW.match(pin)]
     text = _solve(release, pins)
     check(release.version, text)
-    if not release.nightly:
-        earlier = _newest(folder, below=release.key)
-        if earlier:
-            _check_torchvision(release, _pinned(earlier.read_text("utf-8"), "torchvision"), text)
+    if earlier and not release.nightly:
+        _check_torchvision(release, _pinned(earlier.read_text("utf-8"), "torchvision"), text)
     return text
 
 
