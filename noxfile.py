@@ -45,8 +45,8 @@ def _need(session: nox.Session, *programs: str) -> None:
     ]
     if missing:
         session.error(
-            f"not on PATH: {', '.join(missing)}; on Debian or Ubuntu: "
-            f"apt-get install {SYSTEM_PACKAGES}"
+            f"not on PATH: {', '.join(missing)}; on Debian: apt-get install {SYSTEM_PACKAGES}; "
+            "on Ubuntu the same, with Google Chrome instead of chromium"
         )
 
 

@@ -125,7 +125,7 @@ SUITE = {
     "bisect": Lazy("bisect:bisect_command", "Find the commit that made a cell slower"),
     "claims": Lazy("claims:claims_command", "Judge what documents claim about torch.compile"),
     "coverage": Lazy(
-        "coverage:coverage_command", "Count cells: measured, ended otherwise, missing"
+        "coverage:coverage_command", "Count cells: with numbers, without numbers, not measured"
     ),
     "fleet": Lazy("fleet:app", "Measure on many machines"),
     "history": Lazy("history:history_command", "Measure releases beside each other"),

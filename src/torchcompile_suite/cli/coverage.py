@@ -28,14 +28,14 @@ _machine = attrgetter("machine")
 
 @click.command()
 @click.argument(
-    "releases", nargs=-1, help="Such as v2.4 v2.9: their core. Else all that is to be published."
+    "releases", nargs=-1, help="Such as v2.4 v2.9: their core. Default: all that is published."
 )
 @machine_option
 def coverage_command(releases: tuple[str, ...], machine_name: str | None) -> None:
-    """Count cells: measured, ended otherwise, missing. Exit with 1 at any gap.
+    """Count cells: with numbers, without numbers, not measured. Exit with 1 at any gap.
 
-    A gap is a cell that was not measured, or a number that is missing without a reason. What is to
-    be published are the series of the history, in all minor releases, and the core of three. Each
+    A gap is a cell that was not measured, or a number that is missing without a reason. Published
+    are the series of the history, in all minor releases, and the core of three releases. Each
     series, and each cell of the core with its three releases, counts on the machine that has most
     of it.
     """

@@ -26,7 +26,11 @@ from .try_model import inputs_option, model_argument
 _OPTIONS = (
     model_argument,
     inputs_option,
-    click.option("--batch-size", type=click.IntRange(min=1, max=MOST_BATCH)),
+    click.option(
+        "--batch-size",
+        type=click.IntRange(min=1, max=MOST_BATCH),
+        help="Default: that of the model's own inputs, or 1.",
+    ),
     click.option(
         "--mode",
         default="default",

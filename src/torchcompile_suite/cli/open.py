@@ -33,7 +33,7 @@ def open_command(
     """Compile a model here; write FX graphs, IR, generated code, guards and breaks to a folder.
 
     The folder's index.md says which kernel came from which source line. `why --output` writes the
-    same of both calls that it compares.
+    same of each compiled call.
 
     Examples:
 

@@ -64,7 +64,7 @@ def completing(
 machine_option = click.option(
     "--machine",
     "machine_name",
-    help="A folder of results/; else that with most results, and of equal ones this machine.",
+    help="A folder of results/. Default: the one with most results; if equal, this machine.",
 )
 format_option = click.option(
     "--format",
@@ -93,12 +93,12 @@ installed_option = click.option(
 releases_argument = click.argument(
     "releases",
     nargs=-1,
-    help="Such as v2.4 v2.9; else the newest patch of every minor release.",
+    help="Such as v2.4 v2.9. Default: the newest patch of every minor release.",
 )
 rounds_option = click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    help="Measure so many rounds, whatever they show. With 3 or more, a release gets up to twelve "
+    help="Measure exactly this many rounds. With 3 or more, a release gets up to twelve "
     "if the host moved the processors.",
 )
 no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")

@@ -80,8 +80,8 @@ def report_command(
 ) -> None:
     """Print what was measured, or what changed from one release to another beyond noise.
 
-    Without releases and --machine it prints all results of all machines. It begins with the whole,
-    then names what matters most; --all and --model show each figure.
+    One or two releases: the whole, then what matters most; --all and --model show each figure. More
+    releases, or none: each figure. Without releases and --machine: of all machines.
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """

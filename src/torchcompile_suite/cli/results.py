@@ -22,7 +22,7 @@ app = Commands("results", help="The files of results/.")
     "sources", nargs=-1, required=True, type=PATH, help="Other results, such as other/results."
 )
 def merge(target: Path, sources: tuple[Path, ...]) -> None:
-    """Add the measurements of other results. The order makes no difference, nor does a repetition.
+    """Add the measurements of other results, in any order, also more than once.
 
     A damaged file is named and left out, and so is another machine of the same name; then the exit
     status is 1. Example: torchcompile-suite results merge results ../other/results
