@@ -1111,13 +1111,16 @@ def test_no_text_in_a_csv_file_is_a_formula(visit: Visit, address: str) -> None:
     with page.expect_download() as started:
         page.evaluate(
             """() => {
-              const made = Page.downloads("x", [{ reason: '=HYPERLINK("http://x")', value: -1.5 }]);
+              const reasons = ['=HYPERLINK("http://x")', "a;=1+1", "-x - y"];
+              const rows = reasons.map((reason) => ({ reason, value: -1.5 }));
+              const made = Page.downloads("x", rows);
               document.body.append(made);
               made.querySelector("button").click();
             }"""
         )
     text = started.value.path().read_text()
-    assert text == 'reason,value\n"\'=HYPERLINK(""http://x"")",-1.5\n'
+    first = '"\'=HYPERLINK(""http://x"")"'
+    assert text == f"reason,value\n{first},-1.5\na;'=1+1,-1.5\n'-x - y,-1.5\n"
 
 
 # What it costs

@@ -701,6 +701,26 @@ def test_a_dry_run_of_the_slurm_script(tmp_path: Path) -> None:
     assert calls[-1] == "ray stop"
 
 
+def test_slurm_takes_no_folder_that_somebody_else_may_have_made(tmp_path: Path) -> None:
+    """The part that runs on each node."""
+    text = (EXAMPLES / "slurm.sh").read_text()
+    on_a_node = text.split("bash -c '", 1)[1].split("\n' bash", 1)[0]
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "link").symlink_to("theirs")
+    for name, status in {"new": 0, "link": 1}.items():
+        done = subprocess.run(
+            ["bash", "-c", on_a_node, "bash", "n1:6379", str(tmp_path / name)],
+            env=programs(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == status, done.stderr
+    assert done.stderr == f"{tmp_path / 'link'} is not yours\n"
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
 def test_slurm_ends_the_driver_in_order_before_the_job_ends(tmp_path: Path) -> None:
     waits = "#!/bin/bash\n[ $2 = run ] || exit 0\n"
     waits += "trap 'echo ended > \"$CALLS.end\"; exit 130' TERM\n"

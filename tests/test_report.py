@@ -213,6 +213,11 @@ def test_a_stream_without_such_characters_gets_a_plain_frame() -> None:
     assert done.stdout.splitlines()[1:4] == ["| a | b |", "+---+---+", "| 1 | 2 |"]
 
 
+def test_what_goes_into_a_comment_starts_no_markup_and_mentions_nobody() -> None:
+    said = terminal.escaped("1.0 ![](http://evil.example/p.png) @org/team <details>")
+    assert said == r"1.0 \!\[\](http://evil.example/p.png) @&#8203;org/team \<details\>"
+
+
 def test_a_table_in_markdown_is_aligned() -> None:
     short = sheets.Sheet(
         ["model", "calls"], frozenset(["calls"]), [["b", "5"], ["a longer one", ""]]

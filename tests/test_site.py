@@ -38,7 +38,7 @@ from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, parsing, records, sealing
-from torchcompile_suite.site import axis, build, cells, packs, render
+from torchcompile_suite.site import axis, build, cells, content, packs, render
 from torchcompile_suite.site.documents import fastest, figures
 
 from . import divided, examples
@@ -806,6 +806,20 @@ def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
     # From the cache, the same.
     build.build(tmp_path / "results", tmp_path / "again")
     assert Report(tmp_path / "again").everything() == report.everything()
+
+
+def test_no_number_of_releases_makes_the_site_endless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pair of releases is compared: a file with thousands would fill the disk."""
+    divided.write(tmp_path / "results")
+    monkeypatch.setattr(content, "MOST_POINTS", 2)
+    problems = build.build(tmp_path / "results", tmp_path / "site")
+    assert {str(one) for one in problems} == {
+        f"{name}: 3 releases: the oldest 1 are left out" for name in divided.MEASURED
+    }
+    one = Report(tmp_path / "site").machines["box.one"]
+    assert one.entry["points"] == list(RELEASES[1:])
 
 
 def test_machines_of_one_class_with_the_same_cells_are_not_shown_twice(tmp_path: Path) -> None:

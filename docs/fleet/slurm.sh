@@ -13,9 +13,9 @@
 #SBATCH --signal=B:TERM@120
 set -euo pipefail
 
-local_disk=${LOCAL_DISK:-/tmp}
-export TORCHCOMPILE_SUITE_ENVIRONMENTS="$local_disk/torchcompile-suite-$USER/releases"
-export TORCHCOMPILE_SUITE_FLEET="$local_disk/torchcompile-suite-$USER/fleet"
+own=${LOCAL_DISK:-/tmp}/torchcompile-suite-$USER
+export TORCHCOMPILE_SUITE_ENVIRONMENTS="$own/releases"
+export TORCHCOMPILE_SUITE_FLEET="$own/fleet"
 
 # Everybody who can reach a Ray cluster can run programs on it. The token is in the shared home
 # folder. Ray lets other users read its file, unless the umask forbids that.
@@ -29,9 +29,12 @@ address="$head:6379"
 # $(torchcompile-suite fleet node) must run on each machine: it prints that machine's own options.
 # shellcheck disable=SC2016
 srun --nodes=$((${#nodes[@]} - 1)) --ntasks-per-node=1 --exclude="$head" bash -c '
+  # Anyone may have made a folder of that name in /tmp, with programs in it.
+  mkdir -p -m 700 "$2"
+  if [ -L "$2" ] || [ ! -O "$2" ]; then echo "$2 is not yours" >&2; exit 1; fi
   until ray status --address="$1" >/dev/null 2>&1; do sleep 2; done
   exec ray start --block --address="$1" $(torchcompile-suite fleet node)
-' bash "$address" &
+' bash "$address" "$own" &
 
 # shellcheck disable=SC2046
 ray start --head --node-ip-address="$head" --port=6379 $(torchcompile-suite fleet node --head)

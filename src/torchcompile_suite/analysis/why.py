@@ -365,7 +365,8 @@ def _families(groups: Iterable[Group], worth_s: float) -> list[Family]:
             if not usual / UNLIKE <= each.factor <= usual * UNLIKE
             and abs(fmean(each.after_s) - fmean(each.before_s)) >= worth_s
         ]
-        rest = [each for each in members if each not in own]
+        apart = set(map(id, own))  # to compare each with each would take long
+        rest = [each for each in members if id(each) not in apart]
         families += [Family([each]) for each in own] + ([Family(rest)] if rest else [])
     return families
 

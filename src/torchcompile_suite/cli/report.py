@@ -349,7 +349,8 @@ def _print(
     ``apart``: something was printed before. Markdown needs an empty line there.
     """
     drawn = [sheet for sheet in drawn if sheet.lines]
-    headline = "\n".join(map(printable, headline.split("\n")))
+    safe = terminal.escaped if form is Format.MARKDOWN else printable
+    headline = "\n".join(map(safe, headline.split("\n")))
     if form is Format.MARKDOWN:
         if apart:
             click.echo()

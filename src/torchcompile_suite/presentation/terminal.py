@@ -173,5 +173,9 @@ def _html_row(tag: str, cells: Iterable[str], sheet: Sheet) -> str:
 
 
 def escaped(words: str) -> str:
-    """The words with everything escaped that would end a cell or start markup."""
-    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(words))
+    """The words with everything escaped that would end a cell, start markup or mention somebody.
+
+    GitHub looks for mentions in what is rendered: a space without width ends them.
+    """
+    text = "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(words))
+    return text.replace("@", "@&#8203;")

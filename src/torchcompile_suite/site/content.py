@@ -32,6 +32,9 @@ from ..results.records import Record
 from . import cells
 from .axis import Axis
 
+# Points of a machine. Each pair of them is a document.
+MOST_POINTS = 100
+
 Key = tuple[str, Cell]
 
 
@@ -263,6 +266,11 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         for commit in sorted({record.commit for record in found if not record.release})
     ]
     kept = [record for record in found if record.release]
+    points = axis.order({record.release for record in kept})
+    if older := set(points[:-MOST_POINTS]):
+        said = f"{len(points)} {axis.noun}s: the oldest {len(older)} are left out"
+        left_out.append(Problem(name, said))
+        kept = [record for record in kept if record.release not in older]
     if not kept:
         return Loaded(None, unread, left_out)
     # If a point was measured in two environments, the later measurement counts.

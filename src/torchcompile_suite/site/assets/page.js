@@ -314,8 +314,8 @@ const Page = (() => {
     const plain = (value) => {
       if (value === null || value === undefined) return "";
       if (typeof value !== "string") return String(value);
-      // A spreadsheet would read such a text as a formula.
-      const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+      // A spreadsheet would read such a text as a formula, and in some countries ";" ends a field.
+      const safe = value.replace(/(^|[;\t\r\n])(?=[=+\-@\t\r])/g, "$1'");
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
     const csv = () =>
