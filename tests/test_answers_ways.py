@@ -110,6 +110,20 @@ def test_freezing_is_compared_with_plain_compiling() -> None:
     assert lines["bad, default"][6] == "-"
 
 
+def test_the_two_means_of_freezing_are_over_the_same_models() -> None:
+    one_launch = measured("b", 0.5, 20.0)
+    one_launch = msgspec.structs.replace(one_launch, launches=one_launch.launches[:1])
+    sentence, _ = asked(
+        freezing,
+        measured("a", 0.8, 20.0),
+        measured("a", 0.4, 40.0, way="freezing"),
+        one_launch,
+        measured("b", 0.1, 40.0, way="freezing"),
+    )
+    assert "a call of 2 models takes 0.50 [0.50, 0.50] of its time" in sentence
+    assert "(geometric mean of 1), and 0.40 [0.40, 0.40] of eager's time" in sentence
+
+
 def test_memory_is_that_of_the_default_heap() -> None:
     twins = [
         measured("m", ratio, allocator=DEFAULT_HEAP, way=way)

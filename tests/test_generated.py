@@ -477,6 +477,11 @@ def test_a_report_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # A model whose counts did not change is a known one.
     same = json.loads(CliRunner().invoke(app.app, [*both, "vgg11"]).stdout)
     assert (same["changes"], same["generated"]["compared"]) == ([], 1)
+    # No advice to see each figure beside each figure.
+    texts = ["report", "v2.9", "v2.15", "--machine", "box"]
+    for more, advised in ((), True), (("--all",), False):
+        said = CliRunner().invoke(app.app, [*texts, *more]).stdout
+        assert ("--all, or --model NAME" in said) == advised
     twice = CliRunner().invoke(app.app, ["report", "v2.15", "2.15.0"])
     assert "name each release once: v2.15, 2.15.0" in twice.stderr
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import torchcompile_suite
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records
@@ -83,6 +84,8 @@ def test_a_comparison_is_a_table_of_what_changed(
         outcome = Outcome(Status.CRASH, HOSTILE) if slower else made.outcome
         other = examples.measurement("other", outcome=outcome)
         records.append(journal, examples.at(release, other))
+    with pytest.raises(SuiteError, match="name each release once: v2.9, v2.9.1"):
+        torchcompile_suite.compare_releases("v2.9", "v2.9.1")
     comparison = torchcompile_suite.compare_releases("v2.4", "v2.9", machine="box")
     assert isinstance(comparison, torchcompile_suite.Comparison)
     texts = shown(comparison._repr_html_())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Sta
 from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import pays
+from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records
 from torchcompile_suite.results.parsing import decode
 from torchcompile_suite.results.records import Record
@@ -362,6 +364,35 @@ def test_a_reason_comes_from_one_machine() -> None:
     others = [("other", release, one) for _, release, one in both]
     (of_other,) = of(*both, *others)
     assert of_other.says.endswith("(on other)")
+
+
+def test_report_names_the_reasons_of_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one machine only that machine's, and of one model only that model's."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("box.one", "box.two"):
+        folder = tmp_path / "results" / name
+        folder.mkdir(parents=True)
+        facts = {"machine": name, "cpu": "Box", "num_cpu": "2", "ram": "8 GiB", "device": "cpu"}
+        (folder / "machine.json").write_text(json.dumps(facts))
+        for release, copy_s in (("2.9.1", 0.004), ("2.15.0", 0.002)):
+            made = [examples.measurement("resnet18"), examples.measurement("vgg11")]
+            if name == "box.two":
+                made.append(examples.divided(release, copy_s=copy_s))
+            for one in made:
+                file = records.path(folder, ledger.commit_of()[release], "env-py3.11")
+                records.append(file, examples.at(release, one))
+    report = ["report", "v2.9", "v2.15"]
+    for more, told in {
+        (): True,
+        ("--machine", "box.two"): True,
+        ("--machine", "box.one"): False,
+        ("--model", "vgg11"): False,
+    }.items():
+        said = CliRunner().invoke(app, [*report, *more])
+        assert said.exit_code == 0, said.output
+        assert ("(on box.two)" in said.stdout) == told, more
 
 
 def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:

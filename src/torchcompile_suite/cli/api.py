@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..analysis import change
+from ..errors import SuiteError
 from ..presentation import sheets, wording
 from ..presentation.terminal import html
 from . import recorded, report
@@ -24,10 +25,12 @@ def compare_releases(before: str, after: str, *, machine: str | None = None) -> 
     - ``before``, ``after``: such as "v2.4" and "v2.9".
     - ``machine``: a folder of results/. Default: as for ``torchcompile-suite report``.
 
-    Raises NoResultsError where no machine has both, and ModuleNotFoundError without the packages
-    of ``torchcompile-suite[suite]``.
+    Raises SuiteError for one release twice, NoResultsError where no machine has both, and
+    ModuleNotFoundError without the packages of ``torchcompile-suite[suite]``.
     """
     versions = [recorded.version_named(name) for name in (before, after)]
+    if versions[0] == versions[1]:
+        raise SuiteError(f"name each release once: {before}, {after}")
     selection = recorded.select(machine, versions)
     if machine is None:
         selection = recorded.assembled(selection, versions)

@@ -125,15 +125,13 @@ def _compare(
         click.echo(f"No machine has times of {both}, so none are compared.", err=True)
         return
     comparison = compare_releases(selection.records, *versions)
-    print_comparison(comparison, form, rows, code, _reasons(selection, versions))
+    # One machine that is named, or the machines of a class.
+    of_cells = recorded.read_divided if machine_name else recorded.read_divided_of_class
+    divided = summaries.divided_by_place(of_cells(selection.machine))
+    reasons = rows.of(list(stories.reasons(divided, *versions)))
+    print_comparison(comparison, form, rows, code, reasons)
     if fail_on_regression and (comparison.regressions or comparison.broken):
         raise SystemExit(1)
-
-
-def _reasons(selection: Selection, versions: Sequence[str]) -> list[ComparedReason]:
-    """Why calls changed, of the cells that were divided in both releases."""
-    divided = summaries.divided_by_place(recorded.read_divided_of_class(selection.machine))
-    return list(stories.reasons(divided, *versions))
 
 
 def _show(versions: list[str], machine_name: str | None, form: Format, rows: Rows) -> None:
@@ -223,7 +221,7 @@ def print_comparison(
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
         f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures;\nnot changed: surely within "
         f"{change.MARGIN:.0%}; time ratio: compiled over eager.\n"
-        f"{_left(len(found) - len(most.lines), comparison)}"
+        f"{'' if rows.everything else _left(len(found) - len(most.lines), comparison)}"
     )
     _print(form, [sheets.means(comparison)], "", wording.judgement(comparison))
     _print(form, [most], explained, "What matters most:" if most.lines else "", apart=True)
@@ -327,8 +325,11 @@ def _print_whole(what: str, rows: Sequence[summary.Row], form: Format) -> None:
         "ratio: time in the mode over time in eager, below 1 is a gain.\n"
         "Each cell, both ends of the heap, and code for GPUs: --all, or --model NAME."
     )
-    gains = "What gains most, and what loses most:"
-    _print(form, [sheets.extremes(rows, change.MOST_FINDINGS // 2)], explained, gains, apart=True)
+    most = sheets.extremes(rows, change.MOST_FINDINGS // 2)
+    gains = (
+        "What gains most, and what loses most:" if most.lines else "No cell surely gains or loses."
+    )
+    _print(form, [most], explained, gains, apart=True)
 
 
 def _print_generated(code: Sequence[generated.Row], form: Format) -> None:
@@ -350,7 +351,8 @@ def _print(
     """
     drawn = [sheet for sheet in drawn if sheet.lines]
     safe = terminal.escaped if form is Format.MARKDOWN else printable
-    headline = "\n".join(map(safe, headline.split("\n")))
+    lines = [safe(line) for line in headline.split("\n")]
+    headline = ("\n\n" if form is Format.MARKDOWN else "\n").join(lines)
     if form is Format.MARKDOWN:
         if apart:
             click.echo()

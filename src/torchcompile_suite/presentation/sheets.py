@@ -19,7 +19,7 @@ from ..analysis.statistics import geometric_mean, having
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..measurement import Measurement
-from .wording import count, milliseconds, ratio, seconds
+from .wording import count, milliseconds, of_known, ratio, seconds
 
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, Callable[[T], str]]
@@ -134,9 +134,9 @@ def payoffs(rows: Iterable[Row]) -> Sheet:
             of_mode.setdefault((row.cell.phase, mode_of_phase(row.cell)), []).append(row)
     lines = []
     for (phase, mode), mine in of_mode.items():
-        mean = geometric_mean(having(row.ratio for row in mine if row.ratio is not None))
-        number = counts(mine)
-        lines.append([phase, mode, str(len(mine)), ratio(mean), *map(str, number.values())])
+        ratios = [row.ratio for row in mine if row.ratio is not None]
+        mean = f"{ratio(geometric_mean(having(ratios)))}{of_known(ratios)}"
+        lines.append([phase, mode, str(len(mine)), mean, *map(str, counts(mine).values())])
     figures = ["cells", "geometric mean [95 %]", *(one.value for one in Payoff)]
     return Sheet(["phase", "mode", *figures], frozenset(figures), lines)
 

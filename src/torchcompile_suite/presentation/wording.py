@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ..analysis.change import Comparison, Difference
 from ..analysis.payoff import Payoff
-from ..analysis.statistics import Interval, formatted
+from ..analysis.statistics import Interval, formatted, having
 
 
 def ratio(interval: Interval | None) -> str:
@@ -56,6 +56,15 @@ def plural(number: int, noun: str) -> str:
     if number == 1:
         return f"{number} {noun}"
     return f"{number} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+def of_known(found: Sequence[Interval]) -> str:
+    """`` (of 2)``: over how many a mean is that leaves out what has no interval (`having`).
+
+    Empty if it is over all.
+    """
+    known = len(having(found))
+    return f" (of {known})" * (known < len(found))
 
 
 def listed(texts: Iterable[str]) -> str:

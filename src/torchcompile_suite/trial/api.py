@@ -123,7 +123,11 @@ def compare(
     if answer.interrupted:
         raise KeyboardInterrupt
     (measured,) = answer.measurements
-    return Measurement(**msgspec.structs.asdict(measured))
+    # What was found out about the model before it was measured, such as that it compiles itself.
+    first, *others = measured.launches
+    first = msgspec.structs.replace(first, notes=[*answer.outline.notes, *first.notes])
+    fields = msgspec.structs.asdict(measured) | {"launches": [first, *others]}
+    return Measurement(**fields)
 
 
 def figures(measurement: recorded.Measurement) -> Row:

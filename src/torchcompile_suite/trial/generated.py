@@ -74,15 +74,8 @@ def cells(trial: Trial, target: targets.Target, own: int) -> Iterator[Cell]:
     modes = MODES if trial.modes == ("default",) else trial.modes
     for size in trial.batch_sizes or (own,):
         for mode in modes:
-            yield Cell(
-                trial.workload,
-                size,
-                mode,
-                phase="training" if trial.training else "inference",
-                dtype=trial.dtype,
-                layout=trial.layout,
-                target=target.name,
-            )
+            # The device may be the GPU that is here, for `open`.
+            yield trial.cell(size, mode, device="cpu", target=target.name)
 
 
 def headline(trial: Trial, result: GeneratedResult) -> str:

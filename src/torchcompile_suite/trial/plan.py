@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -69,6 +71,12 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total_s: float | None = None
     question: str = ""
 
+    def cell(self, size: int, mode: str, **others: Any) -> Cell:
+        """The cell of a batch size and a mode. ``others``: further fields."""
+        phase = "training" if self.training else "inference"
+        own = {"phase": phase, "dtype": self.dtype, "layout": self.layout, "device": self.device}
+        return Cell(self.workload, size, mode, **(own | others))
+
     def digest(self, python: str, conditions: str, outline: Outline) -> str:
         """A name for the question: the same for the same question, Python, torch, conditions
         (`series.conditions_here`), code of the model, and model: its code may read a file.
@@ -124,20 +132,7 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
     ):
         if backend != "inductor" and mode != EAGER:
             mode = "default"  # only Inductor has modes
-        made.append(
-            Cell(
-                trial.workload,
-                size,
-                mode,
-                phase="training" if trial.training else "inference",
-                dtype=trial.dtype,
-                layout=trial.layout,
-                device=trial.device,
-                shapes=shapes,
-                backend=backend,
-                allocator=allocator,
-            )
-        )
+        made.append(trial.cell(size, mode, shapes=shapes, backend=backend, allocator=allocator))
     made = list(dict.fromkeys(made))
     # `api.compare` has one answer, so it has no cell for the user's own compile.
     copied = trial.target is not None and trial.target.kind == "pickle"
@@ -350,10 +345,7 @@ def _starts(trial: Trial, outline: Outline) -> list[Cell]:
     if len(trial.batch_sizes) > 1:
         raise TrialError("the question starts is about one batch size: give one --batch-size")
     size = batch(trial, outline)
-    return [
-        Cell(trial.workload, size, _one_mode(trial), device=trial.device, start=start)
-        for start in matrix.STARTS
-    ]
+    return [trial.cell(size, _one_mode(trial), start=start) for start in matrix.STARTS]
 
 
 def _memory(trial: Trial, outline: Outline) -> list[Cell]:
@@ -361,19 +353,9 @@ def _memory(trial: Trial, outline: Outline) -> list[Cell]:
     size = batch(trial, outline)
     several = len(trial.batch_sizes) > 1 or _own_stream(trial)
     changing: list[Shapes] = matrix.CHANGING if several else ["static"]
-    return [
-        Cell(
-            trial.workload,
-            size,
-            _one_mode(trial),
-            dtype=trial.dtype,
-            device=trial.device,
-            shapes=shapes,
-            allocator=DEFAULT_HEAP if trial.device == "cpu" else "system",
-            protocol="many-calls",
-        )
-        for shapes in changing
-    ]
+    heap = DEFAULT_HEAP if trial.device == "cpu" else "system"
+    many = partial(trial.cell, size, _one_mode(trial), allocator=heap, protocol="many-calls")
+    return [many(shapes=shapes) for shapes in changing]
 
 
 QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {

@@ -76,6 +76,8 @@ def table(result: TrialResult) -> Sheet:
     # Modes share the line of eager.
     unique = [list(line) for line in dict.fromkeys(lines)]
     columns = [*CELL[1:], *_FIGURES]
+    if all(row.cell.start for row in rows(result)):
+        columns = [title.replace("a call", "a start") for title in columns]
     if all(row.single_s is None for row in rows(result)):
         unique, columns = [line[:-1] for line in unique], columns[:-1]
     return Sheet(columns, frozenset(("batch", *_FIGURES)), unique)
@@ -84,7 +86,7 @@ def table(result: TrialResult) -> Sheet:
 def _eager(cell: Cell) -> str:
     """The name of the baseline, with what tells it from that of other cells."""
     names = [cell.dtype] * (cell.dtype != "float32" and cell.baseline == EAGER)
-    names += [cell.allocator] * (cell.allocator != "system")
+    names += [cell.allocator] * (cell.allocator != "system") + [cell.start] * bool(cell.start)
     return f"{EAGER}: {', '.join(names)}" if names else EAGER
 
 
@@ -266,6 +268,8 @@ def as_html(trial: Trial, result: TrialResult, command: str) -> bytes:
         Part("How it was measured", _how(result, command)),
     ]
     title = f"Does torch.compile pay for {trial.workload}?"
+    if told is not None:
+        title = f"{trial.workload}: {told[0].title}"
     return page(title, [headline(trial, result.outline), *said], _picture(result), parts)
 
 
@@ -299,11 +303,19 @@ def _how(result: TrialResult, command: str) -> list[str]:
         return []
     number = sum(len(one.launches) for one in result.measurements)
     began = min(one.started_at for one in result.measurements)[:10]
+    starts = all(one.cell.start for one in result.measurements)
+    turns = "each is new processes, in which warm calls of eager and compiled code take turns"
+    if starts:
+        turns = "a pair is two new processes, each from its start to its first result"
+    checks = [
+        each.accuracy for one in result.measurements for each in one.launches if each.accuracy
+    ]
+    checked = bool(checks) and all(one.compared for one in checks)
+    compared = " Outputs were compared with eager's." * checked
     return [
         f"PyTorch {found.torch}, Python {found.python}, {found.device_name}, "
         f"{plural(found.threads, 'thread')}, {found.kernel}; {began}.",
-        f"{plural(number, 'launch')}: each is new processes, in which eager and compiled calls "
-        "take turns after they are warm. Outputs were compared with eager's.",
+        f"{plural(number, 'launch')}: {turns}.{compared}",
         *(["It was interrupted: these are the launches until then."] if result.interrupted else []),
         f"Repeat it: {command}",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median_low
 
+from ... import matrix
 from ...analysis import break_tables
 from ...analysis import generated as code
 from ...analysis.break_tables import Compared
@@ -62,13 +63,18 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     Captures need no machine and take seconds. Both kinds of cells capture the same graphs. Of a
     model that breaks, PyTorch's number is larger: it counts a place in each function above it.
     """
+    # What two machines generated for one cell says the same; code counts before a failure.
+    by_outcome = sorted(records, key=lambda record: record.measurement.outcome.ok)
+    by_cell = {
+        (record.release, matrix.on_any_device(record.measurement.cell)): record
+        for record in by_outcome
+    }
     found = [
         (one, record.measurement.cell)
-        for record in records
+        for record in by_cell.values()
         if (one := break_tables.compared(record.release, record.measurement)) is not None
     ]
     found.sort(key=lambda pair: (pair[0].workload, pair[1].target))
-    # Two machines that generated code for the same cell say the same.
     lines = dict.fromkeys(tuple(_line(one, cell.target or cell.device)) for one, cell in found)
     sheet = Sheet(_COLUMNS, _NUMBERS, [list(line) for line in lines])
     known = [one for one, _ in found if one.equal is not None]

@@ -58,7 +58,7 @@ def _fastest(model: Model) -> str:
     elif model.payoff is Payoff.LOSS:
         text = f"{name} starts fastest in eager ({eager}); compiled with {way}"
     elif model.payoff is Payoff.NONE:
-        text = f"{name} starts as fast in eager ({eager}) as with {way}"
+        text = f"{name} starts no faster with {way} than in eager ({eager})"
     else:
         text = f"{name}: cannot tell whether it starts faster in eager ({eager}) or with {way}"
     if others:

@@ -15,7 +15,7 @@ from ...cell import QUANTISATIONS, Cell
 from ...modes import EAGER, MODES, place
 from ...results.records import Record
 from ..sheets import MODEL, Columns
-from ..wording import count, listed, milliseconds, number, plural, ratio, seconds
+from ..wording import count, listed, milliseconds, number, of_known, plural, ratio, seconds
 from . import common
 from .common import Answer, Figures, by_mode, mean, told
 
@@ -268,6 +268,7 @@ def _of_dtype(dtype: str, found: Sequence[Figures]) -> str:
         how = "alone" if mode == EAGER else f"compiled (mode {mode})"
         text = (
             f"{how} faster in {gain} of {plural(len(ratios), 'model')}, on average {mean(ratios)}"
+            f"{of_known(ratios)}"
         )
         over = [one.over_beside for one in mine if one.over_beside]
         if mode != EAGER and over:

@@ -79,10 +79,15 @@ def _of_freezing(frozen: Sequence[Figures]) -> str:
         return ""
     several = len(ratios) > 1
     models = f"{len(ratios)} models" if several else next(iter(ratios))
-    average = " (geometric mean)" if several else ""
+    # A mean leaves out what has no interval: the two would be over different models.
+    both = {name: one for name, one in zip(ratios, timed, strict=True) if ratios[name].known}
+    sure = [one for one in both.values() if one.row.ratio and one.row.ratio.known] or timed
+    some = f" of {len(sure)}" * (len(sure) < len(ratios))
+    average = f" (geometric mean{some})" if several else ""
+    over_plain = mean(one.over("row.ratio") for one in sure)
     parts = [
-        f"With frozen weights a call of {models} takes {mean(ratios.values())} of its time with "
-        f"plain torch.compile{average}, and {mean(one.row.ratio for one in timed)} of eager's time"
+        f"With frozen weights a call of {models} takes {over_plain} of its time with plain "
+        f"torch.compile{average}, and {mean(one.row.ratio for one in sure)} of eager's time"
     ]
     if several:
         parts.append(_groups(ratios))
