@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from typing import Any
 
 import pytest
 from asv import util
+from asv.commands.run import Run
 from asv.console import log
 from asv.environment import get_environment_class_by_name, get_environments
 from asv.plugins.virtualenv import Virtualenv
@@ -26,23 +28,21 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 from evidence.wheels import Repository
 
-from torchcompile_suite import matrix
 from torchcompile_suite.asv import environment, export, patches, reading, repository, runner
 from torchcompile_suite.asv.command import ROWS_VARIABLE
-from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.engine.launches import Refused
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import machine
-from torchcompile_suite.measurement import Measurement, Outcome, Status
-from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import segments
 
-from . import examples
 from .conftest import ROOT
 from .irregular import IRREGULAR
 
 # The machine that has most of v2.4 and v2.9, and another one.
 CHOSEN, OTHER = "intel-xeon-processor-f6m167-2c-24g-cpu", "amd-epyc-f26m2-2c-24g-cpu"
+LATENCY = "inference.Inference.track_latency"
 
 
 def test_another_asv_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,12 +104,15 @@ def test_a_commit_is_installed_once_and_a_refused_one_counts_as_installed(
     def install(clone: str, commit: str, folder: Path, *, allow_native_drift: bool) -> None:
         asked.append((clone, commit, folder, allow_native_drift))
         if commit == "b" * 40:
-            raise Refused("it needs another binary")
+            raise Refused("it needs \x1b[2Janother binary")  # a name of a file
 
     monkeypatch.setattr(overlay, "install", install)
+    said: list[str] = []
+    monkeypatch.setattr(log, "warning", said.append)
     for sha in ("a" * 40, "a" * 40, "b" * 40, "b" * 40):
         made.install_project(conf, repo, sha)
         assert made.installed_commit_hash == sha
+    assert said == ["not measured: it needs �[2Janother binary"]
     folder = Path(made._path)
     assert asked == [("a clone", sha, folder, False) for sha in ("a" * 40, "b" * 40)]
     monkeypatch.setenv(environment.DRIFT_VARIABLE, "1")
@@ -162,76 +165,63 @@ def test_commits_of_a_clone_are_found_with_asvs_date(tmp_path: Path) -> None:
     assert date_ms == int(made.git("show", "--no-patch", "--format=%at", sha)) * 1000
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"set_commit_hash": "v2.4"}, "--set-commit-hash would record"),
+        ({"attribute": {"repeat": 3}}, "--attribute and --cpu-affinity change no"),
+    ],
+)
+def test_what_would_be_wrong_or_without_effect_is_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SuiteError, match=message):
+        runner.run(print)(Run, _conf("asv.conf.json"), **options)
+
+
+def test_tags_are_commits_and_what_does_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(log, "warning", said.append)
+    asked: dict[str, Any] = {}
+    conf = _conf("asv.conf.json")
+    options = {"range_spec": "TAGS", "bench": ["."], "profile": True, "append_samples": True}
+    runner.run(lambda _, **given: asked.update(given))(Run, conf, **options)
+    assert said == [
+        f"{one} does nothing in the suite's benchmarks" for one in ("--append-samples", "--profile")
+    ]
+    commits = [sha for sha, one in ledger.compute()[0].items() if one in catalogue.read()]
+    assert sorted(asked["range_spec"]) == sorted(commits)
+
+
+@pytest.mark.parametrize(
+    ("now", "end"),
+    [
+        (None, "the same command"),
+        (runner.Run(compares=True), "the same command"),
+        (runner.Run(), "the same command with --skip-existing"),
+    ],
+)
+def test_ctrl_c_names_an_option_that_there_is(
+    now: runner.Run | None, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_measure", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(runner, "current", lambda: now)
+    with pytest.raises(SuiteError, match=f"to continue: {end}$"):
+        runner.run_benchmarks(print)([LATENCY], None)
+
+
+@pytest.mark.parametrize("kind", ["virtualenv:3.11", "existing"])
+def test_an_environment_of_asvs_own_has_no_release(kind: str) -> None:
+    """Its crashes would be filed beside the numbers of the releases."""
+    (made,) = get_environments(_conf("asv.conf.json"), [kind])
+    with pytest.raises(SuiteError, match=f"-E {kind[:8]}.* has no release to record; measure"):
+        runner._measure({}, [LATENCY], made, Results.unnamed())
+
+
 def _conf(name: str) -> Any:
     from asv.config import Config
 
     return Config.load(str(ROOT / name))
-
-
-LATENCY = "inference.Inference.track_latency"
-CELLS = (Cell("resnet18", 1, "default"), Cell("resnet18", 8, "default"))
-
-
-@pytest.fixture
-def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What ASV's console gets."""
-    lines: list[str] = []
-    for name in ("info", "add_padded"):
-        monkeypatch.setattr(log, name, lambda text, **_: lines.append(text))
-    return lines
-
-
-def _run(*measured: Measurement) -> Results:
-    """ASV's results of a run that has made these measurements."""
-    recorded = export.Recorded(measured)
-    benchmark = json.loads((ROOT / "results" / "benchmarks.json").read_text())[LATENCY]
-    points = matrix.INFERENCE.points
-    selected = [at for at, point in enumerate(points) if matrix.INFERENCE.cell(*point) in CELLS]
-    results = Results.unnamed()
-    export.fill(results, [LATENCY], ROOT / "benchmarks", recorded)
-    runner._show(benchmark, selected, ROOT / "benchmarks", recorded, results)
-    return results
-
-
-def test_a_run_prints_its_own_cells_and_why_one_failed(printed: list[str]) -> None:
-    crash = Outcome(Status.CRASH, "killed")
-    results = _run(
-        examples.measurement(),
-        examples.measurement(batch_size=8, outcome=crash),
-        examples.measurement("vit16x6x384"),
-    )
-    name, info, details = printed
-    assert (name, info) == (LATENCY, "1/2 failed")
-    good, bad = details.splitlines()
-    assert re.fullmatch(r"resnet18, 1, default: 30\.0±\S+ms", good)
-    assert bad == "resnet18, 8, default: failed: crash: killed"
-    assert results.errcode[LATENCY] == 1, "asv run ends with status 2"
-
-
-def test_what_a_release_does_not_support_has_not_failed(printed: list[str]) -> None:
-    lacks = Outcome(Status.UNSUPPORTED, "no such mode")
-    results = _run(examples.measurement(), examples.measurement(batch_size=8, outcome=lacks))
-    assert printed[1] == "ok"
-    assert printed[2].splitlines()[1] == "resnet18, 8, default: n/a"
-    assert results.errcode[LATENCY] == 0
-
-
-def test_show_prints_measured_cells_only(capsys: pytest.CaptureFixture[str]) -> None:
-    params = [["'a'", "'b'"], ["1"], ["'eager'", "'default'"]]
-    benchmark = {"name": "m.C.track_x", "params": params, "unit": "seconds", "version": "1"}
-    results = Results.unnamed()
-    none = [None] * 4
-    made = BenchmarkResult([1.0, math.nan, 2.0, None], none, none, 0, "", None)
-    results.add_result(benchmark, made)
-    reading._MeasuredCells()._print_benchmark("box", results, benchmark)
-    name, info, *lines = capsys.readouterr().out.splitlines()
-    assert name.startswith("m.C.track_x [box/")
-    assert info == "  1/3 failed"
-    assert [line.strip() for line in lines if line] == [
-        "a, 1, eager: 1.00s",
-        "b, 1, eager: 2.00s",
-        "b, 1, default: failed",
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +278,34 @@ def test_compare_can_be_limited_to_cells(clone: Path) -> None:
     rows = [row for row in out.splitlines() if ".track_" in row]
     assert rows
     assert all("track_latency('resnet18'" in row for row in rows)
+
+
+@pytest.mark.parametrize("measured", [2, 1])
+def test_compare_of_other_cells_says_so(
+    measured: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def results(_: str, machine_name: str, commit: str) -> list[Results]:
+        """Of the same benchmark, and of different places on its axis."""
+        made = Results({"machine": machine_name}, {}, commit, 0, "3.11", "env", {})
+        if commit == "a" * 40 or measured == 2:
+            benchmark = {"name": LATENCY, "params": [[repr(commit[0])]], "version": "1"}
+            made.add_result(benchmark, BenchmarkResult([1.0], [None], [None], 0, "", None))
+        return [made]
+
+    monkeypatch.setattr(reading, "iter_results_for_machine_and_hash", results)
+    conf = _conf("asv.conf.json")
+    conf.results_dir = str(ROOT / "results")
+
+    def compare() -> Any:
+        commits = ("a" * 40, "b" * 40)
+        return reading._MeasuredRows.print_table(conf, *commits, 1.1, False, machine="box")
+
+    if measured == 2:
+        assert compare() == (False, False)
+        assert "nothing to compare" in capsys.readouterr().out
+    else:
+        with pytest.raises(util.UserError, match="Did not find results for commit b"):
+            compare()
 
 
 @pytest.mark.parametrize(

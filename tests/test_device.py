@@ -59,7 +59,18 @@ told["accelerator"] = msgspec.to_builtins(device.accelerator())
 nvml.device = lambda uuid: None
 told["without NVML"] = msgspec.to_builtins(device.accelerator())
 os.environ.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", CUDA_LAUNCH_BLOCKING="1", CUDA_OTHER="1")
-told["variables"] = sorted(settings_of(os.environ, caches.VARIABLES))
+libraries = ("DNNL_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA", "LRU_CACHE_CAPACITY",
+    "OPENBLAS_CORETYPE", "GOTO_NUM_THREADS", "TCMALLOC_RELEASE_RATE", "MIMALLOC_PURGE_DELAY")
+everything = {**os.environ, **dict.fromkeys((*libraries, "LRU_CACHE_CAPACITY_OF_ME"), "1")}
+told["variables"] = sorted(settings_of(everything, caches.VARIABLES))
+told["libraries"] = libraries
+
+# --- the compiler, as Inductor takes it
+told["compilers"] = {}
+for given in ("echo mine", "g++", " ", "/nowhere/g++", 'g++ "'):
+    os.environ["CXX"] = given
+    told["compilers"][given] = device._compiler()
+del os.environ["CXX"]
 
 # --- memory
 def segment(size, used, pool=(0, 0), device=1):
@@ -190,7 +201,14 @@ def test_what_the_driver_does_not_say_is_left_out(told: dict[str, Any]) -> None:
         assert one["float32"].items() >= {"matmul": "highest", "cudnn": "tf32"}.items()
     recorded = told["variables"]
     assert {"CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING"} <= set(recorded)
-    assert "CUDA_OTHER" not in recorded
+    assert set(told["libraries"]) <= set(recorded)
+    assert not {"CUDA_OTHER", "LRU_CACHE_CAPACITY_OF_ME"} & set(recorded)
+
+
+def test_the_compiler_is_run_with_its_arguments(told: dict[str, Any]) -> None:
+    assert told["compilers"].pop("echo mine") == "mine --version"
+    (other,) = set(told["compilers"].values())
+    assert other.startswith("g++ "), "the next one that is there"
 
 
 def test_allocated_memory_has_the_pools_of_graphs_as_a_whole(told: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
-"""ASV's result files are made from the measurements, and old results are carried over."""
+"""ASV's results are made from the measurements: those of files, and those that a run prints. Old
+results are carried over.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +16,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from asv.console import log
 from asv.results import Results
+from asv.runner import BenchmarkResult
 
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import export, repository, staging
+from torchcompile_suite.asv import export, reading, repository, runner, staging
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, sealing
@@ -128,6 +135,24 @@ def test_a_failure_is_a_failure_and_an_unsupported_cell_is_missing(results: Path
     assert values(content, LATENCY) == {("'resnet18'", "1", "'default'"): None}
 
 
+@pytest.mark.parametrize(("version", "shown"), [("2.9.1", True), ("2.15.0", False)])
+def test_counts_that_would_be_others_now_are_missing(
+    results: Path, version: str, shown: bool
+) -> None:
+    """ASV shows the counts that the report shows."""
+    sha = next(sha for sha, one in ledger.compute()[0].items() if one.version == version)
+    measurement = examples.generated(release=version)
+    (launch,) = measurement.launches
+    assert launch.generated is not None
+    older = msgspec.structs.replace(launch.generated, generation=1)
+    launches = [msgspec.structs.replace(launch, generated=older)]
+    records.append(
+        journal(results, commit=sha), msgspec.structs.replace(measurement, launches=launches)
+    )
+    derived, problems = derive(results)
+    assert (bool(derived), problems) == (shown, [])
+
+
 def test_values_of_an_older_method_are_gone(results: Path) -> None:
     """As in ASV, which drops the values of another version of a benchmark."""
     records.append(journal(results), made(method=1))
@@ -178,7 +203,7 @@ def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:
         msgspec.structs.replace(one, pairs_s=[(1e-12, 1e7)], warm_up_s=[0.0, 1e7])
         for one in measurement.launches
     ]
-    hostile = msgspec.structs.replace(measurement, launches=launches, started_at="yesterday" * 400)
+    hostile = msgspec.structs.replace(measurement, launches=launches, started_at="0" * 3600)
     records.append(journal(results), hostile)
     content = derive(results)[0][f"box/{NAME}"]
     (found,) = values(content, "inference.Inference.track_time_ratio").values()
@@ -230,6 +255,91 @@ def test_a_cache_that_cannot_be_written_is_as_good_as_none(
     records.append(journal(results), made())
     assert derive(results)[0]
     assert derive(results)[0]
+
+
+BENCHMARK = json.loads((ROOT / "results" / "benchmarks.json").read_text())[LATENCY]
+CELLS = (Cell("resnet18", 1, "default"), Cell("resnet18", 8, "default"))
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ASV's console gets."""
+    lines: list[str] = []
+    for name in ("info", "add_padded"):
+        monkeypatch.setattr(log, name, lambda text, **_: lines.append(text))
+    return lines
+
+
+def _run(*measured: Measurement) -> Results:
+    """ASV's results of a run that has made these measurements."""
+    recorded = export.Recorded(measured)
+    points = matrix.INFERENCE.points
+    selected = [at for at, point in enumerate(points) if matrix.INFERENCE.cell(*point) in CELLS]
+    results = Results.unnamed()
+    export.fill(results, [LATENCY], ROOT / "benchmarks", recorded)
+    runner._show(BENCHMARK, selected, ROOT / "benchmarks", recorded, results)
+    return results
+
+
+def test_a_run_prints_its_own_cells_and_why_one_failed(printed: list[str]) -> None:
+    crash = Outcome(Status.CRASH, "killed")
+    results = _run(
+        examples.measurement(),
+        examples.measurement(batch_size=8, outcome=crash),
+        examples.measurement("vit16x6x384"),
+    )
+    name, info, details = printed
+    assert (name, info) == (LATENCY, "1/2 failed")
+    good, bad = details.splitlines()
+    assert re.fullmatch(r"resnet18, 1, default: 30\.0±\S+ms", good)
+    assert bad == "resnet18, 8, default: failed: crash: killed"
+    assert results.errcode[LATENCY] == 1, "asv run ends with status 2"
+
+
+def test_what_a_release_does_not_support_has_not_failed(printed: list[str]) -> None:
+    lacks = Outcome(Status.UNSUPPORTED, "no such mode")
+    results = _run(examples.measurement(), examples.measurement(batch_size=8, outcome=lacks))
+    assert printed[1] == "ok"
+    assert printed[2].splitlines()[1] == "resnet18, 8, default: n/a"
+    assert results.errcode[LATENCY] == 0
+
+
+@pytest.mark.parametrize(("now", "nothing"), [(runner.Run(compares=True), "nan"), (None, "None")])
+def test_asv_compares_what_the_run_has_measured(
+    now: runner.Run | None, nothing: str, printed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`asv continuous` takes what one side lacks for a failure. `asv find` skips failures only."""
+    monkeypatch.setattr(runner, "current", lambda: now)
+    lacks = Outcome(Status.UNSUPPORTED, "no such mode")
+    results = _run(
+        examples.measurement(),
+        examples.measurement(batch_size=8, outcome=lacks),
+        examples.measurement("vit16x6x384"),
+    )
+    numbers = results.get_result_value(LATENCY, BENCHMARK["params"])
+    measured = [at for at, one in enumerate(numbers) if str(one) != nothing]
+    points = list(itertools.product(*BENCHMARK["params"]))
+    assert [points[at] for at in measured] == [("'resnet18'", "1", "'default'")]
+    (at,) = measured
+    assert results.get_result_stats(LATENCY, BENCHMARK["params"])[at]["repeat"] == 3
+
+
+def test_show_prints_measured_cells_only(capsys: pytest.CaptureFixture[str]) -> None:
+    params = [["'a'", "'b'"], ["1"], ["'eager'", "'default'"]]
+    benchmark = {"name": "m.C.track_x", "params": params, "unit": "seconds", "version": "1"}
+    results = Results.unnamed()
+    none = [None] * 4
+    made = BenchmarkResult([1.0, math.nan, 2.0, None], none, none, 0, "", None)
+    results.add_result(benchmark, made)
+    reading._MeasuredCells()._print_benchmark("box", results, benchmark)
+    name, info, *lines = capsys.readouterr().out.splitlines()
+    assert name.startswith("m.C.track_x [box/")
+    assert info == "  1/3 failed"
+    assert [line.strip() for line in lines if line] == [
+        "a, 1, eager: 1.00s",
+        "b, 1, eager: 2.00s",
+        "b, 1, default: failed",
+    ]
 
 
 # Carrying over.

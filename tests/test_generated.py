@@ -447,6 +447,10 @@ def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.Mo
     content = validated("report-releases", CliRunner().invoke(app.app, arguments).output)
     assert content["generated"]["compared"] == 1
     assert len(content["generated"]["differences"]) == 3
+    # A machine with nothing but such code is told which machines have times.
+    store(tmp_path / "results", "coder", made(release="2.15.0"))
+    none = CliRunner().invoke(app.app, ["claims", "--machine", "coder"])
+    assert "no results of machine 'coder'; there are results of: box" in none.output
 
 
 def test_a_report_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

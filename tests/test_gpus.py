@@ -12,7 +12,8 @@ import pytest
 from asv.console import log
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import runner
+from torchcompile_suite.asv import reading, runner
+from torchcompile_suite.asv.staging import Staged
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import recorded
 from torchcompile_suite.conditions import Accelerator, DeviceState, Interference
@@ -224,6 +225,22 @@ def test_a_trial_on_the_cpu_is_saved_as_one(
     cpu, gpu = sorted(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
     assert cpu.endswith("g-cpu")
     assert gpu.endswith("-nvidia-h100-80gb-hbm3")
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_results_are_shown_where_the_driver_fails(
+    gpus: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    monkeypatch.setattr(recorded, "RESULTS", results)
+    recorded.save([measured("cpu", "AMD EPYC")])
+    gpus.plug_in("h100")
+    gpus.break_driver(802)
+    name = machine.shown_first()
+    assert name.endswith("g-cpu")
+    assert recorded.select(None).machine == name
+    monkeypatch.setattr(reading, "_commits", lambda *_: [])
+    assert reading._machine(None, Staged(results, [name], [], []), [], name) == name
 
 
 def faults(host: str, simulated: Simulated) -> dict[str, Check]:

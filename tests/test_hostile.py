@@ -118,6 +118,8 @@ _PLACE = {"commit_hash", "machine", "workload", "mode", "kind", "status", "stopp
 _PLACE |= {"phase", "dtype", "device", "shapes", "backend", "allocator", "protocol", "baseline"}
 _PLACE |= {"torch", "result_columns", "reference", "results", "env_name"}
 _PLACE |= {"heap", "target", "start", "way"}
+# Text that is no date is none of a measurement that counts.
+_PLACE |= {"started_at"}
 # With a reason to be set aside, no launch would count, and nothing would be shown.
 _PLACE |= {"set_aside"}
 

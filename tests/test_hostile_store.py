@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -205,6 +206,8 @@ def test_spoilt_files(good: Path, tmp_path: Path) -> None:
         {"machine": "another"},
         {"x" * 300: "value"},
         {"x" * 100: "value" * 30},
+        {"machine-amd": "x"},
+        {"<b>note</b>": "x"},
         {f"field {number}": "value" * 20 for number in range(30)},
         {f"field {number}": "value" for number in range(100)},
         {"cpu": {"auths": {"host": "secret"}}},
@@ -219,6 +222,23 @@ def test_a_description_that_no_machine_has(good: Path, fields: dict[str, object]
     (folder / "machine.json").write_text(json.dumps(facts))
     shown(good, ["box/machine.json"])
     assert "box" not in {file.parent.name for file in staging.machines(good, [])}
+
+
+def test_a_folder_that_no_machine_can_have(good: Path) -> None:
+    folder = machine(good, "a<b")
+    records.append(records.path(folder, COMMIT, "virtualenv-py3.11"), examples.measurement())
+    shown(good, ["a<b/machine.json"])
+
+
+def test_what_asv_shows_as_html_is_text(good: Path) -> None:
+    conf = SimpleNamespace(
+        results_dir=str(good), benchmark_dir=ROOT / "benchmarks", dvcs=repository.ReleaseLedger.dvcs
+    )
+    with staging.staged(conf) as stage:
+        assert stage.problems == []
+        copy = Path(conf.results_dir, "good", "machine.json")
+        cpu = "&lt;img src=x onerror=alert(1)&gt;"
+        assert json.loads(copy.read_text()) == {"machine": "good", "cpu": cpu, "version": 1}
 
 
 def test_a_description_elsewhere_is_not_published(good: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.host import machine
+from torchcompile_suite.host import cuda, machine, nvml
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +42,25 @@ def test_an_unknown_device_is_refused_with_the_choice(monkeypatch: pytest.Monkey
         machine.detect()
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "x" * 200, "new\nline"])
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "x" * 101, "new\nline", "end\n"])
 def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(SuiteError, match="not usable"):
+    with pytest.raises(SuiteError, match=r"not usable.*at most 100.*TORCHCOMPILE_SUITE_MACHINE"):
         machine.detect(name)
+
+
+def test_a_long_derived_name_loses_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for model in ("9985WX 64-Cores", "9995WX 96-Cores"):
+        cpu = f"AMD Ryzen Threadripper PRO {model} (family 26 model 8)"
+        gpu = cuda.Gpu("GPU-0", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition")
+        monkeypatch.setattr(machine, "cpu_model", lambda cpu=cpu: cpu)
+        monkeypatch.setattr(nvml, "visible", lambda gpu=gpu: [gpu])
+        here = machine.detect(kind="cuda")
+        assert len(machine.class_of(here._asdict())) > 100
+        assert machine.detect(here.machine, "cuda") == here, "it may be given as a name"
+        assert here.machine.endswith("g-nvidia-rtx-pro-6000-blackwell-max-q-workstation-edition")
+        names.add(here.machine)
+    assert [len(name) for name in names] == [100, 100]
 
 
 def test_the_user_may_name_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

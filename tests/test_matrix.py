@@ -218,6 +218,9 @@ def test_a_new_workload_in_one_file_takes_part(
          "workload('x', family='f', also=('tracing',))(lambda n: n)", "needs cases="),
         ("from torchcompile_suite.workloads import workload\n"
          "workload('resnet18', family='f')(lambda n: n)", "registered twice"),
+        *(("from torchcompile_suite.workloads import workload\n"
+           f"workload('{name}', family='f')(lambda n: n)", "begin with a letter or a digit")
+          for name in ("a/b", "a b", "_a", "a" * 81, "")),
     ],
 )  # fmt: skip
 def test_a_faulty_workload_file_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -247,6 +250,19 @@ def test_an_installed_package_takes_part_by_entry_point(
     (info / "entry_points.txt").write_text(f"[{workloads.ENTRY_POINTS}]\nmine = somebodys\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert workloads.files()[-1] == tmp_path / "somebodys.py"
+    # ASV's plugin names it by another path.
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv(workloads.VARIABLE, str(tmp_path / "link" / "somebodys.py"))
+    assert workloads.files() == [tmp_path / "somebodys.py"]
+    # A package that does not import is told, and not that what it needs is missing.
+    (tmp_path / "somebodys.py").write_text("import nowhere_at_all\n")
+    (info / "entry_points.txt").write_text(f"[{workloads.ENTRY_POINTS}]\nmine = somebodys.part\n")
+    message = (
+        "entry point mine: somebodys.part does not import (ModuleNotFoundError: No module named "
+        "'nowhere_at_all'); mend or uninstall its package"
+    )
+    with pytest.raises(workloads.WorkloadError, match=re.escape(message)):
+        workloads.files()
 
 
 def test_a_benchmark_named_alone_is_narrowed_to_the_core() -> None:

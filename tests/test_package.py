@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from torchcompile_suite import __version__
 from torchcompile_suite.cli import app as command_line
 from torchcompile_suite.cli import recorded
-from torchcompile_suite.cli.app import EXTRAS, missing
+from torchcompile_suite.cli.app import EXTRAS, UNIX, missing
 from torchcompile_suite.host import machine as host
 
 from .conftest import ROOT, ReleaseEnvironment
@@ -197,6 +197,15 @@ def test_a_command_of_the_core_has_its_help(name: str) -> None:
     done = without_extras(f"torchcompile-suite {name} --help")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Usage: torchcompile-suite {name} ")
+
+
+@pytest.mark.parametrize("name", [*command_line.CORE, *command_line.SUITE])
+def test_on_windows_a_command_names_the_system_in_one_line(name: str) -> None:
+    done = without(f"torchcompile-suite {name}", UNIX)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"torchcompile-suite: `{name}` runs on Linux only; on Windows, install it inside WSL2\n"
+    )
 
 
 def test_another_missing_module_is_a_fault_of_ours() -> None:

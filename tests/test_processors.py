@@ -177,6 +177,25 @@ def test_a_control_group_may_grant_a_part_of_the_memory(
     assert control_group.memory_bytes() == 2 << 30
     (tmp_path / "memory.current").write_text("1073741824\n")
     assert control_group.memory_bytes() == 1 << 30
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 1048576\nactive_file 7\n")
+    assert control_group.memory_bytes() == (1 << 30) + (1 << 20), "of what can be dropped"
+
+
+def test_version_1_of_control_groups_counts_the_groups_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_group, "ROOT", tmp_path)
+    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("2:memory:/x\n")
+    folder = tmp_path / "memory" / "x"
+    folder.mkdir(parents=True)
+    for name, text in {
+        "limit_in_bytes": "1000",
+        "usage_in_bytes": "600",
+        "stat": "cache 9\ninactive_file 5\ntotal_inactive_file 400",
+    }.items():
+        (folder / f"memory.{name}").write_text(f"{text}\n")
+    assert control_group.memory_bytes() == 800
 
 
 def test_one_processor_is_no_pair(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:

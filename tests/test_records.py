@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import msgspec
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchcompile_suite.analysis import summaries
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
-from torchcompile_suite.results import records
+from torchcompile_suite.results import records, sealing
 from torchcompile_suite.results.parsing import decode
 
 from . import examples
@@ -98,6 +100,34 @@ def test_a_binary_file_is_one_problem_with_its_count(tmp_path: Path) -> None:
     assert problem.reason.startswith("not a measurement: ")
     assert problem.reason.endswith("(the first of 426 bad lines)")
     assert "\n" not in str(problem)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("start", [1, 3, "99991231T000000", "yesterday"])
+def test_what_begins_in_the_future_is_not_the_newest(
+    tmp_path: Path, start: int | str, sealed: bool
+) -> None:
+    """And neither is what begins at no date. A clock may be wrong by a day."""
+    counts = start == 1
+    if isinstance(start, int):
+        start = (datetime.now(timezone.utc) + timedelta(days=start)).isoformat()
+    file = record_file(tmp_path)
+    now, later = examples.measurement(), examples.measurement(scale=2.0)
+    for one in (now, msgspec.structs.replace(later, started_at=start)):
+        records.append(file, one)
+    if sealed:
+        sealing.seal(file.parent)
+    for read in (records.read, summaries.read, summaries.read):
+        content = read(tmp_path)
+        ((_, _, _, found, _),) = content.records
+        assert (found.started_at == start) is counts
+        reasons = [problem.reason for problem in content.problems]
+        assert reasons == (
+            [] if counts else [f"its start is in the future, or no date: {start[:25]!a}"]
+        )
+    newest = records.newest(file, now.cell)
+    assert newest is not None
+    assert (newest.started_at == start) is counts
 
 
 @pytest.mark.timeout(60)

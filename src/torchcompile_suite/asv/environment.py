@@ -20,6 +20,7 @@ from ..engine.launches import Refused
 from ..engine.settings import PREFIX
 from ..errors import SuiteError
 from ..host.files import held
+from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
 from .errors import user_errors
 from .repository import PyTorchClone, ReleaseLedger
@@ -139,5 +140,5 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
             try:
                 overlay.install(repo.clone, commit_hash, folder, allow_native_drift=allowed)
             except Refused as refused:
-                log.warning(f"not measured: {refused}")
+                log.warning(printable(f"not measured: {refused}"))
         self._set_installed_commit_hash(commit_hash)

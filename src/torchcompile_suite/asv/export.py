@@ -185,9 +185,9 @@ class _Job(NamedTuple):
 
 
 def read(files: Iterable[Path]) -> Read[Recorded]:
-    """The newest measurement of each cell in the files of one place."""
+    """The newest measurement of each cell in the files of one place, if it counts as now."""
     entries, problems = records.newest_of(summaries.read_files(files))
-    return Recorded([entry.measurement for entry in entries]), problems
+    return Recorded(filter(records.counted_alike, (one.measurement for one in entries))), problems
 
 
 def fill(results: Results, names: Iterable[str], package: Path, recorded: Recorded) -> None:

@@ -50,8 +50,8 @@ def measure(
     again = AGAIN
     if not skip_existing:
         again = (
-            "run the same command again: the unfinished cell goes on, and with --skip-existing no "
-            "complete one is measured anew"
+            "run the same command again: the unfinished cell goes on, and asv run --skip-existing "
+            "measures no complete one anew"
         )
     measured: dict[str, Environment] = {}
     files: dict[str, Path] = {}

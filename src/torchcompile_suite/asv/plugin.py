@@ -10,7 +10,6 @@ import os
 
 from asv.machine import Machine
 
-from ..errors import SuiteError
 from ..host import machine, programs
 from .errors import user_errors
 
@@ -24,10 +23,6 @@ def setup() -> None:
     with user_errors():
         if files := workloads.files():
             os.environ[workloads.VARIABLE] = os.pathsep.join(str(file.resolve()) for file in files)
-        try:
-            here = machine.detect()
-        except SuiteError:  # a driver at fault: what measures asks once more, and says so
-            here = machine.detect(kind="cpu")
-        Machine.hardcoded_machine_name = here.machine
+        Machine.hardcoded_machine_name = machine.shown_first()
     programs.stop_in_order()
     patches.apply()

@@ -85,7 +85,7 @@ def _machine(
     choice = machines.choose(
         shown,
         _commits(conf, names),
-        here=machine.detect().machine,
+        here=machine.shown_first(),
         named=named,
         known=stage.machines,
         labels=names,
@@ -204,14 +204,18 @@ class _MeasuredRows:
             for place, row in sides[0].items()
             if place in sides[1] and (row[2], sides[1][place][2]) != ([None], [None])
         ]
+        if not both and all(sides):
+            print("No cell has results of both, of which one is a number: nothing to compare.")
+            return False, False  # nothing is worse, nothing is better
         asked = _rows_asked()
         wanted = [place for place in both if asked.search(place[0])]
         if both and not wanted and os.environ.get(ROWS_VARIABLE):
             print(f"No row that both have matches {ROWS_VARIABLE}={asked.pattern!r}.")
-            return False, False  # nothing is worse, nothing is better
+            return False, False
         wanted = wanted or both
         options |= {
-            f"resultset_{number}": [side[place] for place in wanted]
+            # Of an empty side ASV says so.
+            f"resultset_{number}": [side[place] for place in wanted or side]
             for number, side in enumerate(sides, 1)
         }
         made = Compare.print_table(conf, hash_1, hash_2, *arguments, **options)

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 from asv.commands.run import Run as AsvRun
 from asv.console import log
+from asv.repo import get_repo
 from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv_runner.statistics import compute_stats
@@ -35,7 +36,7 @@ from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
 from ..results.records import COMMIT_DIGITS
 from . import export, interleaved
-from .environment import ReleaseEnvironment
+from .environment import OverlayEnvironment, ReleaseEnvironment
 from .export import Recorded
 from .reading import shown, summed_up
 from .repository import add_nightlies
@@ -96,6 +97,19 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 "--dry-run has no use here: a measurement is recorded, and ASV's files are made "
                 "of the records; to measure and record nothing: torchcompile-suite try"
             )
+        if options.get("set_commit_hash"):
+            raise SuiteError(
+                "--set-commit-hash would record one release's numbers as another's; name the "
+                "release: asv run v2.9^!"
+            )
+        if options.get("attribute"):
+            raise SuiteError(
+                "--attribute and --cpu-affinity change no measurement here; for the variables that "
+                "do, see docs/measure-releases.md, and for processors: taskset -c 0-3 asv run ..."
+            )
+        for name in ("append_samples", "profile"):
+            if options.get(name):
+                log.warning(f"--{name.replace('_', '-')} does nothing in the suite's benchmarks")
         if options.get("quick"):
             # A cold and a warm launch give each metric once.
             os.environ.setdefault(LAUNCHES_VARIABLE, "2")
@@ -115,6 +129,9 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             restore(conf)
         elif options.get("range_spec") == "NEW" or options.get("skip_existing_commits"):
             restore(conf, here)
+        elif options.get("range_spec") == "TAGS":
+            # ASV would take their names for commits; a release may have several.
+            options["range_spec"] = [*reversed(dict.fromkeys(get_repo(conf).get_tags().values()))]
         # ASV would install in other processes, and the environment moves from folder to folder.
         options["parallel"] = 1
         # Nothing begins where the device that is to be measured is missing.
@@ -153,9 +170,9 @@ def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 _measure(benchmarks, sorted(ours), env, results)
             except KeyboardInterrupt:
-                raise SuiteError(
-                    "interrupted; to continue: the same command with --skip-existing"
-                ) from None
+                # `asv find` and `asv continuous` have no such option.
+                only = "" if (current() or _finding).compares else " with --skip-existing"
+                raise SuiteError(f"interrupted; to continue: the same command{only}") from None
         return results
 
     return run
@@ -163,9 +180,9 @@ def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     """Measure the selected cells of our benchmarks, and fill ASV's results with the records."""
-    if results.commit_hash is None:
+    if not isinstance(env, ReleaseEnvironment | OverlayEnvironment):
         raise SuiteError(
-            "asv run -E existing has no release to record; measure your own environment with: "
+            f"-E {env.tool_name} has no release to record; measure your own environment with: "
             "torchcompile-suite try"
         )
     conf = benchmarks._conf
@@ -183,9 +200,6 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     known = [name for name in export.recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
-    if current() is None:  # `asv find` judges by all cells of the benchmark that have a value
-        recorded = Recorded(map(recorded.measure, cells))
-        export.fill(results, names, package, recorded)
     for name in names:
         _show(benchmarks[name], selection[name], package, recorded, results)
 
@@ -249,6 +263,10 @@ def _show(
     assert question is not None
     assert method is not None
     points = list(itertools.product(*benchmark["params"]))
+    run = current() or _finding
+    # `asv find` goes on to another commit where there is no value, and takes NaN for one.
+    numbers: list[int | float | None] = [None if run is _finding else math.nan] * len(points)
+    samples: list[list[int | float] | None] = [None] * len(points)
     lines, failed = [], 0
     for index in selected:
         point = question.points[index]
@@ -258,6 +276,7 @@ def _show(
         stats = None
         if value is not None:
             number = value.number
+            numbers[index], samples[index] = number, value.samples
             if value.samples:
                 number, stats = compute_stats(value.samples, 1)
         line = shown(points[index], number, stats, benchmark["unit"])
@@ -267,10 +286,9 @@ def _show(
     log.info(name, reserve_space=True)
     log.add_padded(summed_up(len(lines), failed))
     log.info("\n".join(lines), color="default")
+    if run.compares:
+        # The selected cells only, and all places: ASV takes those that are missing for failures.
+        sampled = [1 if one else None for one in samples]
+        made = BenchmarkResult(numbers, samples, sampled, 0, "", None)
+        results.add_result(benchmark, made, record_samples=True)
     results.errcode[name] = 1 if failed else 0
-    compared = (current() or _finding).compares
-    if compared and name not in results.get_all_result_keys():
-        # `asv find` and `asv continuous` ask for it.
-        nothing = [math.nan] * len(points)
-        none = [None] * len(points)
-        results.add_result(benchmark, BenchmarkResult(nothing, none, none, 0, "", None))

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -77,7 +78,7 @@ def restore(conf: Any, machine_name: str = "") -> None:
 
 
 def _fill(folder: Path, results: Path, conf: Any, every: bool) -> Staged:
-    """Make the result files in ``folder``, and link the descriptions of the machines."""
+    """Make the result files in ``folder``, and the descriptions of the machines."""
     problems: list[Problem] = []
     described = machines(results, problems)
     commits = known_commits(conf)
@@ -88,9 +89,12 @@ def _fill(folder: Path, results: Path, conf: Any, every: bool) -> Staged:
         file.write_bytes(one.content)
         made[file] = axes_of(one.content)
     for file in described:
-        link = folder / file.parent.name / file.name
-        link.parent.mkdir(exist_ok=True)
-        link.symlink_to(file.resolve())
+        # ASV's pages make HTML of these, and use nothing else of them but the name.
+        fields = descriptions.read(file.parent).fields
+        safe = {key: escape(one) if isinstance(one, str) else one for key, one in fields.items()}
+        copy = folder / file.parent.name / file.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(json.dumps(safe))
     _stage_benchmarks(folder, results, made.values(), every)
     names = [file.parent.name for file in described]
     return Staged(results, names, list(made), list(dict.fromkeys(problems)))

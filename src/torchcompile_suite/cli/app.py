@@ -23,6 +23,8 @@ EXTRAS = {
     ),
     "fleet": ("ray",),
 }
+# Modules that Python lacks on Windows.
+UNIX = ("fcntl", "resource")
 
 
 class Lazy(NamedTuple):
@@ -57,7 +59,9 @@ class Commands(click.Group):
             _end(str(error))
         except ModuleNotFoundError as error:
             _, _, name = f"{ctx.command_path} {ctx.invoked_subcommand}".partition(" ")
-            _end(missing(error, name))
+            # Not `_end`, whose words need the module that is missing on Windows.
+            click.echo(f"torchcompile-suite: {missing(error, name)}", err=True)
+            raise SystemExit(1) from None
         except UnicodeEncodeError as error:
             _end(f"{error.object!r} is no text in UTF-8; give the file or folder another name")
         except KeyboardInterrupt as interrupt:
@@ -95,8 +99,12 @@ class Commands(click.Group):
 
 
 def missing(error: ModuleNotFoundError, command: str) -> str:
-    """One line that names the extra which brings the module. Raises the error if none does."""
+    """One line that names the extra or the system which has the module. Raises the error if none
+    does.
+    """
     package = (error.name or "").partition(".")[0]
+    if package in UNIX:
+        return f"`{command}` runs on Linux only; on Windows, install it inside WSL2"
     for extra, packages in EXTRAS.items():
         if package in packages:
             return f"`{command}` needs more packages: pip install 'torchcompile-suite[{extra}]'"

@@ -126,18 +126,18 @@ def select(
     and says there why it is another machine than this one. Raises NoResultsError.
     """
     folders, problems = records.machine_folders(shown(say=True))
-    # Results of many machines take long to read.
+
+    def of(some: Iterable[Path]) -> list[Record]:
+        return [one for each in some for one in _records(each, problems, generated=generated)]
+
+    # Results of many machines take long to read: the others only if the named one has none.
     named = [folder for folder in folders if folder.name == machine_name]
     try:
-        found = [
-            one
-            for folder in named or folders
-            for one in _records(folder, problems, generated=generated)
-        ]
+        found = of(named) or of(folder for folder in folders if folder not in named)
         choice = machines.choose(
             found,
             versions,
-            here=machine.detect().machine,
+            here=machine.shown_first(),
             named=machine_name,
             labels=[f"v{version}" for version in versions],
             completeness_first=completeness_first,

@@ -6,6 +6,7 @@ its GPU. The words of all faults and their remedies are in ``faults.toml``.
 
 from __future__ import annotations
 
+import tempfile
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,14 @@ def fault(kind: str, **words: object) -> Check:
     """The fault of that kind in ``faults.toml``, with the words for what it has in braces."""
     texts = {field: text.format(**words) for field, text in _faults()[kind].items()}
     return Check(texts["name"], Level(texts["level"]), texts["says"], texts["remedy"])
+
+
+def temporary() -> Path | None:
+    """The folder for temporary files; None if there is none in which a file can be written."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return None
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..engine.settings import NEEDED_FOR_CACHE_BYTES
 from ..host import control_group, kernel, probes, processors
 from ..host.heap import LIBRARIES, preload
 from ..host.processors import Taken
-from . import Check, fault, gpus, ok
+from . import Check, fault, gpus, ok, temporary
 
 # Time for which other processes and other guests are watched.
 WATCH_S = 2.0
@@ -31,6 +30,8 @@ BUSY = 0.10
 MOST_NAMED = 3
 # Share of all processors that the host gives to other guests.
 STOLEN = 0.02
+# The share that processes take which psutil does not see, such as those of another container.
+UNSEEN = 0.05
 SYSTEM = Path("/sys/devices/system/cpu")
 NEEDED_MEMORY_BYTES = 4 << 30
 
@@ -83,15 +84,25 @@ def load() -> Iterator[Check]:
         for pid, info in seen
         if pid != os.getpid() and info["cpu_percent"] is not None
     ]
-    if before and after and (after.busy_s - before.busy_s) / WATCH_S <= BUSY:
-        shares = []  # what is busy runs on other processors than these
-    yield other_processes(shares)
+    unseen = 0.0
+    if before and after:
+        busy = (after.busy_s - before.busy_s) / WATCH_S
+        known = sum(info["cpu_percent"] or 0.0 for _, info in seen) / 100
+        unseen = (busy - known) / len(processors.allowed())
+        if busy <= BUSY:
+            shares = []  # what is busy runs on other processors than these
+    yield other_processes(shares, unseen)
     yield _other_guests(before, after)
 
 
-def other_processes(shares: Sequence[tuple[float, str, int]]) -> Check:
-    """Warn of processes that take more than `BUSY` of a core; name the busiest of them."""
+def other_processes(shares: Sequence[tuple[float, str, int]], unseen: float = 0.0) -> Check:
+    """Warn of processes that take more than `BUSY` of a core; name the busiest of them.
+
+    ``unseen``: the share of the processors that others take, which have no name here.
+    """
     busy = sorted((process for process in shares if process[0] > BUSY), reverse=True)
+    if not busy and unseen > UNSEEN:
+        return fault("unseen_processes", share=unseen)
     if not busy:
         return ok("other load", "no other process takes more than a tenth of a core")
     listed = ", ".join(f"{name} ({pid}) {share:.0%}" for share, name, pid in busy[:MOST_NAMED])
@@ -165,7 +176,8 @@ def placement() -> Iterator[Check]:
 def allocator() -> Check:
     """The malloc of a new process."""
     preloaded = os.environ.get("LD_PRELOAD", "")
-    installed = [name for name in LIBRARIES if preload(name)[0]]
+    # To look for a library, Python's ctypes writes a temporary file.
+    installed = [name for name in LIBRARIES if temporary() and preload(name)[0]]
     others = f"; installed for --allocator: {', '.join(installed)}" if installed else ""
     if preloaded:
         return ok("allocator", f"LD_PRELOAD={preloaded}, which is recorded{others}")
@@ -194,7 +206,9 @@ def memory() -> Check:
 
 def disk() -> Check:
     """Disk space for compiled code."""
-    folder = tempfile.gettempdir()
+    folder = temporary()
+    if folder is None:
+        return fault("temporary", name="disk")
     free = shutil.disk_usage(folder).free
     text = f"{free / 2**30:.1f} GiB free for compiled code ({folder})"
     if free < NEEDED_FOR_CACHE_BYTES:

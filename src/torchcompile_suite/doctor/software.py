@@ -21,11 +21,10 @@ from packaging.version import InvalidVersion, Version
 from ..host import cuda as host_cuda
 from ..host import nvml
 from ..host.machine import DEVICE_VARIABLE
-from ..host.places import home
 from ..host.programs import run
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
 from ..releases import drivers
-from . import Check, fault, ok
+from . import Check, fault, ok, temporary
 
 PROBE = Path(__file__).with_name("probe.py")
 # Like the code that Inductor writes: a C++ extension with Python's headers and OpenMP.
@@ -35,6 +34,10 @@ PROGRAM = """
 #include <vector>
 extern "C" int threads() { return omp_get_max_threads() + (int)std::vector<int>(1).size(); }
 """
+# Releases whose Inductor takes all of CXX as the name of one program.
+ONE_PROGRAM = re.compile(r"2\.([0-9]|1[0-3])\b")
+# What a wheel is built for. Its version may say more, such as the commit of its source.
+BACKEND = re.compile(r"\+(cpu|xpu|cu\d+|rocm\d+(\.\d+)*)")
 # Variables that change torch.compile or eager: level of the fault if one is set, and its effect.
 SWITCHES = {
     "TORCH_COMPILE_DISABLE": ("error", "torch.compile does nothing"),
@@ -91,28 +94,36 @@ def torch(probed: dict[str, Any]) -> Check:
 
 def compiler(probed: dict[str, Any]) -> Check:
     """Whether a C++ extension with Python's headers and OpenMP compiles and links."""
+    given = os.environ.get("CXX", "g++")
     try:
-        words = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+        words = shlex.split(given)
     except ValueError as error:
         return fault("compiler_start", reason=f"CXX: {error}")
+    if not words:
+        return fault("compiler_empty")
+    if words != [given] and ONE_PROGRAM.match(probed["versions"]["torch"]):
+        if shutil.which(given) is None:
+            return fault("compiler_words", given=given)
+        words = [given]
     include = probed["include"]
     if shutil.which(words[0]) is None:
         return fault("compiler_missing", compiler=words[0])
     if not Path(include, "Python.h").exists():
         return fault("headers", folder=include)
-    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
-        source = Path(folder, "try.cpp")
-        source.write_text(PROGRAM)
-        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{include}", source]
-        built = Path(folder, "try.so")
-        try:
+    if temporary() is None:
+        return fault("temporary", name="C++ compiler")
+    try:
+        with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+            source, built = Path(folder, "try.cpp"), Path(folder, "try.so")
+            source.write_text(PROGRAM)
+            command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{include}", source]
             done = run([*command, "-o", built], timeout=120)
             loaded = done
             if not done.returncode:
                 load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
                 loaded = run([sys.executable, "-c", load, built], timeout=120)
-        except (OSError, subprocess.SubprocessError) as error:
-            return fault("compiler_start", reason=error)
+    except (OSError, subprocess.SubprocessError) as error:
+        return fault("compiler_start", reason=error)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         return fault("compiler_fails", compiler=words[0], reason=errors[0].strip()[:200])
@@ -149,7 +160,7 @@ def _unfit(version: str, probed: dict[str, Any]) -> str:
             continue
         if not required.specifier.contains(installed.public, prereleases=True):
             return f"{version} needs {required}, but torch is {torch_version}"
-    builds = {text.partition("+")[2] for text in (version, torch_version)} - {""}
+    builds = {found[1] for text in (version, torch_version) if (found := BACKEND.search(text))}
     if len(builds) > 1:
         return f"torch {torch_version} and torchvision {version} are different builds"
     error = probed["torchvision_error"]
@@ -210,16 +221,20 @@ def caches() -> Iterator[Check]:
         user = f"uid_{os.getuid()}"  # as torch does since 2.13
         if INDUCTOR not in os.environ:
             yield fault("user", variable=INDUCTOR)
-    temporary = Path(tempfile.gettempdir())
-    inductor = Path(os.environ.get(INDUCTOR) or temporary / f"torchinductor_{user}")
-    triton = Path(os.environ.get(TRITON) or (home() or temporary) / ".triton")
+    own = temporary()
+    if own is None:
+        yield fault("temporary", name="temporary files")
+    inductor = os.environ.get(INDUCTOR) or (own and own / f"torchinductor_{user}")
     places = (
         ("Inductor's cache", inductor, INDUCTOR),
-        ("Triton's cache", triton, TRITON),
-        ("temporary files", temporary, "TMPDIR"),
+        # Without the variable Inductor puts it into its own.
+        ("Triton's cache", os.environ.get(TRITON), TRITON),
+        ("temporary files", own, "TMPDIR"),
     )
     for name, folder, variable in places:
-        if reason := _unwritable(folder):
+        if not folder:
+            continue
+        if reason := _unwritable(Path(folder)):
             yield fault("cache", cache=name, folder=folder, reason=reason, variable=variable)
         else:
             yield ok(name, str(folder))

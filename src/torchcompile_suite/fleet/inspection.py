@@ -73,7 +73,8 @@ def _checks(order: Order) -> Iterator[Check]:
     yield from software.caches()
     releases = _known(order.releases)
     if releases:
-        yield software.compiler({"include": _include(releases, order.python)})
+        oldest = {"torch": min(releases, key=lambda one: one.key).version}
+        yield software.compiler({"include": _include(releases, order.python), "versions": oldest})
         yield _releases(releases, order.python)
     for _ in range(LOOKS):
         checks = list(hardware.checks())

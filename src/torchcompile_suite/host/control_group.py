@@ -6,6 +6,7 @@ a batch system.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from . import kernel
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
+_CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)
 
 
 def processors() -> float:
@@ -28,14 +30,20 @@ def processors() -> float:
 
 
 def memory_bytes() -> int | None:
-    """The memory that is granted and not in use, caches of files included; None without a limit."""
+    """The memory that is granted and not in use; None without a limit.
+
+    A cached file that nothing has used for long is not in use: the kernel drops it on demand.
+    """
     granted = []
     for folder in _folders("memory"):
         limit = kernel.text(folder / "memory.max") or kernel.text(folder / "memory.limit_in_bytes")
         used = kernel.text(folder / "memory.current")
         used = used or kernel.text(folder / "memory.usage_in_bytes")
+        # Version 1 has a second figure, with the groups inside of this one.
+        cached = _CACHED.findall(kernel.text(folder / "memory.stat"))
         if limit.isdigit():
-            granted.append(max(0, int(limit) - int(used or 0)))
+            in_use = max(0, int(used or 0) - max(map(int, cached), default=0))
+            granted.append(max(0, int(limit) - in_use))
     return min(granted, default=None)
 
 

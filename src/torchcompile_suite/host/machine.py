@@ -33,6 +33,8 @@ DEVICES = ("cpu", "cuda")
 FILE = "machine.json"
 # Labels of Ray and of Kubernetes are no longer than this.
 LABEL_CHARACTERS = 63
+# The name of a machine's folder of results is no longer than this.
+NAME_CHARACTERS = 100
 # The kernel's side of the driver for AMD's GPUs, and what chooses the build of torch for them.
 CPUINFO = Path("/proc/cpuinfo")
 _ROCM = Path("/dev/kfd")
@@ -151,12 +153,27 @@ def detect(name: str | None = None, kind: str | None = None) -> Machine:
         # The first one is torch's current device. Where CUDA sees none (ROCm), the name is unknown.
         device=gpus[0].name if gpus else kind,
     )
-    name = name or os.environ.get(MACHINE_VARIABLE) or class_of(here._asdict())
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}", name):
+    derived = as_label(class_of(here._asdict()), NAME_CHARACTERS)
+    name = name or os.environ.get(MACHINE_VARIABLE) or derived
+    if len(name) > NAME_CHARACTERS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]*", name):
         raise SuiteError(
-            f"machine name {name!r} is not usable as a folder; use letters, digits, '.', '_', '-'"
+            f"machine name {name!r} is not usable as a folder; use at most {NAME_CHARACTERS} "
+            "letters, digits, '.', '_', '-', and begin with a letter or a digit, in "
+            f"{MACHINE_VARIABLE}"
         )
     return here._replace(machine=name)
+
+
+def shown_first() -> str:
+    """The name of this machine for what only shows results, also where a driver is at fault.
+
+    Then it is the name with the CPU; what measures asks `detect`, which says so. Raises SuiteError
+    if the name cannot be the name of a folder.
+    """
+    try:
+        return detect().machine
+    except SuiteError:
+        return detect(kind="cpu").machine
 
 
 def identity() -> str:
@@ -175,12 +192,12 @@ def class_of(fields: Mapping[str, object]) -> str:
     return f"{cpu}-{fields.get('num_cpu', '')}c-{memory}g-{device}"
 
 
-def as_label(name: str) -> str:
+def as_label(name: str, most: int = LABEL_CHARACTERS) -> str:
     """The name as a label of Ray or Kubernetes: a long one loses its beginning to its digest."""
-    if len(name) <= LABEL_CHARACTERS:
+    if len(name) <= most:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{digest}-{name[9 - LABEL_CHARACTERS :]}"
+    return f"{digest}-{name[9 - most :]}"
 
 
 def name_in_fleet(name: str | None = None, host: str | None = None) -> str:

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import resource
-import shutil
+import shlex
 import subprocess
 import sys
 import warnings
@@ -284,16 +284,13 @@ def _version(name: str) -> str:
 
 def _compiler() -> str:
     """The first line of the C++ compiler's version, as Inductor would find it."""
-    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
-        path = shutil.which(name) if name else None
-        if path:
-            try:
-                answer = subprocess.run(
-                    [path, "--version"], capture_output=True, text=True, timeout=20, check=True
-                )
-            except (OSError, subprocess.SubprocessError):
-                continue
-            return answer.stdout.splitlines()[0][:200] if answer.stdout else path
+    for command in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
+        try:
+            words = [*shlex.split(command), "--version"]
+            answer = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            continue
+        return answer.stdout.splitlines()[0][:200] if answer.stdout else command
     return "none"
 
 

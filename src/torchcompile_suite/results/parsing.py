@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
@@ -20,6 +21,8 @@ SUFFIX = ".records.jsonl"
 LONGEST_LINE = 4 << 20
 # No call is as short. A quotient with a shorter time may not be a number.
 _SHORTEST_S = 1e-12
+# A clock may be wrong by hours, or in another zone.
+_AHEAD = timedelta(days=2)
 
 
 class Problem(NamedTuple):
@@ -71,9 +74,26 @@ def read_files(
         problems: list[Problem] = []
         sealed = file.name.endswith(segments.SUFFIX)
         with named(name(file), problems):
-            yield (reader or read_segment)(file) if sealed else read_journal(file)
+            read = (reader or read_segment)(file) if sealed else read_journal(file)
+            yield _begun(name(file), *read)
         if problems:
             yield [], problems
+
+
+def _begun(where: str, entries: list[Entry], problems: list[Problem]) -> Read[list[Entry]]:
+    """Without the measurements of the future, which would be the newest for years.
+
+    A summary of a segment may be older than this day, so this is asked each time.
+    """
+    # Starts are ordered as texts, so this finds most of what is no date, too.
+    latest = (datetime.now(timezone.utc) + _AHEAD).isoformat()
+    late = [entry for entry in entries if entry.measurement.started_at > latest]
+    if not late:
+        return entries, problems
+    started = late[0].measurement.started_at
+    reason = f"its start is in the future, or no date: {started[:25]!a}"
+    counted = [entry for entry in entries if entry.measurement.started_at <= latest]
+    return counted, [*problems, Problem(f"{where}:{late[0].position}", reason)]
 
 
 def read_journal(journal: Path) -> Read[list[Entry]]:

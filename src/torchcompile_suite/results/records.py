@@ -7,9 +7,10 @@ sealed: it becomes a *segment* (`segments`), compressed and never changed again.
 both. Older versions of the suite had journals only, and committed them.
 
 Of several measurements of one machine, commit, environment and cell the newest counts: the one that
-started last. Within one second, the one that is further down in its file, then the one with the
-larger identity (`segments.record_id`). The same measurement in two files is one. So the order in
-which files were added makes no difference. The older measurements are the history of the cell.
+started last, but not one that starts in the future. Within one second, the one that is further down
+in its file, then the one with the larger identity (`segments.record_id`). The same measurement in
+two files is one. So the order in which files were added makes no difference. The older measurements
+are the history of the cell.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import msgspec
+
 from ..errors import SuiteError
+from ..fields import Name
 
 if TYPE_CHECKING:
     import torch
@@ -137,12 +140,20 @@ def workload(
     """Register the decorated ``build(batch_size)`` under a name that never changes.
 
     The arguments are the fields of `Workload`. Raises ValueError if the name is taken, because two
-    workloads would share one series, and if a tag does not exist or lacks what it needs.
+    workloads would share one series, if no cell can have it, and if a tag does not exist or lacks
+    what it needs.
     """
 
     def register(build: F) -> F:
         if name in _registry:
             raise ValueError(f"workload {name!r} is registered twice; choose another name")
+        try:
+            msgspec.convert(name, Name)
+        except msgspec.ValidationError:
+            raise ValueError(
+                f"workload {name!r}: use at most 80 letters, digits, '.', '_' and '-', and begin "
+                "with a letter or a digit"
+            ) from None
         if unknown := {*core, *also} - TAGS.keys():
             raise ValueError(
                 f"workload {name!r}: no tag {', '.join(sorted(unknown))}; "
@@ -183,15 +194,22 @@ def files() -> list[Path]:
 
     An entry point counts as the file of its module: a benchmark's process runs in a release's
     environment, and the user's package is not installed there. Raises WorkloadError for an entry
-    point without a module.
+    point without a module, or whose package does not import.
     """
     paths = [Path(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
     for point in metadata.entry_points(group=ENTRY_POINTS):
-        spec = importlib.util.find_spec(point.module)
+        try:
+            spec = importlib.util.find_spec(point.module)  # imports the packages around it
+        except Exception as error:
+            raise WorkloadError(
+                f"entry point {point.name}: {point.module} does not import "
+                f"({type(error).__name__}: {error}); mend or uninstall its package"
+            ) from None
         if spec is None or spec.origin is None:
             raise WorkloadError(f"entry point {point.name}: there is no module {point.module}")
         paths.append(Path(spec.origin))
-    return list(dict.fromkeys(paths))
+    # The variable may name the file of an entry point, by another path.
+    return list({path.resolve(): path for path in paths}.values())
 
 
 def _load_file(path: Path) -> None:
