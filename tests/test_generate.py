@@ -13,12 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated
-from torchcompile_suite.cell import Cell
+from torchcompile_suite.cell import TF32, Cell
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.engine.launches import Generator
 from torchcompile_suite.engine.processes import Environment
@@ -200,10 +201,21 @@ def test_registers_and_occupancy_without_a_device(make: Make) -> None:
     assert 0 < kernel.occupancy <= 1
 
 
-def test_a_mode_that_times_candidates_is_unsupported(make_newest: Make) -> None:
-    (launch,) = make_newest(inference("vit16x6x384", "max-autotune"))
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (inference("vit16x6x384", "max-autotune"), "candidates"),
+        (
+            msgspec.structs.replace(inference("softmax_matmul"), dtype=TF32),
+            "TF32 is a setting of a device that is here: no code is generated for it; leave "
+            "--dtype tf32 out",
+        ),
+    ],
+)
+def test_what_needs_the_device_is_unsupported(make_newest: Make, cell: Cell, words: str) -> None:
+    (launch,) = make_newest(cell)
     assert launch.outcome.status is Status.UNSUPPORTED
-    assert "candidates" in launch.outcome.reason
+    assert words in launch.outcome.reason
 
 
 @pytest.mark.nightly

@@ -44,9 +44,9 @@ from torchcompile_suite.trial import plan, target, view
 from torchcompile_suite.trial.api import compare
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
-from torchcompile_suite.trial.run import TrialResult, run
+from torchcompile_suite.trial.run import GIVEN, TrialResult, run, target_variables
 from torchcompile_suite.trial.target import Target
-from torchcompile_suite.workloads import WorkloadError
+from torchcompile_suite.workloads import VARIABLE, WorkloadError
 
 from . import examples
 from .conftest import QUICK, ROOT, ReleaseEnvironment
@@ -590,16 +590,48 @@ def test_compare_leaves_no_file_behind_and_the_inputs_as_they_are(
         assert type(pickle.loads(pickled.read_bytes())[1]) is type(inputs)
         return {"": made}
 
-    monkeypatch.setattr(processes, "asked", lambda *_: FREE)
+    noted = msgspec.structs.replace(FREE, notes=["compiled already: forward"])
+    monkeypatch.setattr(processes, "asked", lambda *_: noted)
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     measurement = torchcompile_suite.compare(MODULE, inputs)
-    assert measurement.launches == made.launches
+    assert measurement.launches[1:] == made.launches[1:]
+    assert measurement.notes == ["compiled already: forward", *made.notes]
     assert isinstance(measurement, torchcompile_suite.Measurement)
     assert isinstance(torchcompile_suite.figures(measurement), torchcompile_suite.Row)
     assert len(kept) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_message_of_a_model_s_process_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise SuiteError(f"no workload {name}; there are: {'name, ' * 2000}")
+
+    monkeypatch.setattr(outlines.workloads, "get", missing)
+    made = outlines.outline(outlines.Order("net", 1))
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Outline) == made
+    assert made.error.startswith("no workload net; there are: name, ")
+
+
+def test_the_page_of_a_question_says_how_its_starts_were_measured() -> None:
+    start = msgspec.structs.replace(
+        examples.measurement(), cell=Cell("resnet18", 1, "default", start="disk-cache")
+    )
+    trial = Trial("resnet18", question="starts")
+    page = view.as_html(trial, TrialResult(FREE, [start], interrupted=False), "try").decode()
+    assert f"<h1>resnet18: {answers.get('starts').title}</h1>" in page
+    assert "each from its start to its first result" in page
+    assert "Outputs were compared with eager" in page
+    first, *others = start.launches
+    first = msgspec.structs.replace(
+        first, accuracy=Accuracy("float64", None, None, 1e-4, compared=False)
+    )
+    start = msgspec.structs.replace(start, launches=[first, *others])
+    result = TrialResult(FREE, [start], interrupted=False)
+    assert "Outputs were compared" not in view.as_html(trial, result, "try").decode()
+    assert "ms a start [95 %]" in page
+    assert "eager: disk-cache" in page
 
 
 def test_compare_of_a_module_that_cannot_be_copied_says_so() -> None:
@@ -792,6 +824,37 @@ def test_a_factory_that_does_not_fit_says_what_to_change(
         run(trial, newest.python, lambda _: None)
 
 
+class Code:
+    """Text that is evaluated where this is copied to: torch is missing here."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (self.text,)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("lambda x: x", "compare measures a torch.nn.Module, and not a function"),
+        (
+            "__import__('torch').nn.Linear(2, 2)",
+            "compare needs the inputs of one call: compare(module, inputs)",
+        ),
+    ],
+)
+def test_compare_says_what_it_needs(
+    newest: ReleaseEnvironment, tmp_path: Path, module: str, words: str
+) -> None:
+    (tmp_path / "module.pkl").write_bytes(pickle.dumps((Code(module), None)))
+    trial = Trial("m", Target("m", "pickle", str(tmp_path / "module.pkl")))
+    with pytest.raises(TrialError, match=f"^{re.escape(words)}$"):
+        run(trial, newest.python, lambda _: None)
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
@@ -864,6 +927,27 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
     )
     done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
     assert done.returncode == 0, done.stderr
+
+
+def test_another_python_gets_the_workloads_of_packages_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "somebodys-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[torchcompile_suite.workloads]\nmine = somebodys\n")
+    (tmp_path / "somebodys.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "own.py")
+    files = [str(tmp_path / name) for name in ("own.py", "somebodys.py")]
+    of_target = Trial("m", Target("m", "timm", "m"))
+    for variables, expected in (
+        (target_variables(Trial("mine")), files),
+        (target_variables(of_target), [str(GIVEN), *files]),
+        (processes.of_release(Path(sys.executable)).variables, files),
+    ):
+        assert variables[VARIABLE].split(os.pathsep) == expected
 
 
 def test_a_question_is_a_list_of_cells_of_the_model() -> None:

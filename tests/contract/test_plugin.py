@@ -293,6 +293,12 @@ def test_only_the_group_of_xdist_is_no_part_of_the_name() -> None:
     assert named(f"{of}@gpu", pytest.mark.xdist_group(name="gpu")) == of
 
 
+def test_the_plugin_imports_without_the_stash_of_pytest_7() -> None:
+    """pytest imports it at each start, also in a project that holds nothing to a contract."""
+    code = "import pytest; del pytest.StashKey; import torchcompile_suite.contract.plugin"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_plugin_imports_nothing_heavy() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules);"

@@ -25,9 +25,9 @@ _MARK = (
     "torch.compile makes in the test. recorded=False: the contract's file does not count."
 )
 _CANNOT_TELL = f"{NAME}_cannot_tell"
-# What a report carries from the process of the test to the one that writes the file.
+# What a test has counted: an attribute of it (pytest 6 has no stash), and then of its report, which
+# carries it from the process of the test to the one that writes the file.
 _CARRIED = "_compile_contract"
-_FOUND = pytest.StashKey["list[Entry]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -224,7 +224,7 @@ class CompileContract:
             except msgspec.ValidationError as error:
                 short = "give the parameter a short id (pytest.param(..., id=...))"
                 pytest.fail(f"{head}: the test's name is too long: {error}; {short}", False)
-            self._item.stash.setdefault(_FOUND, []).append(entry)
+            vars(self._item).setdefault(_CARRIED, []).append(entry)
             return
         if fault := _fault(self._config, entry, head):
             pytest.fail(fault, pytrace=False)
@@ -339,7 +339,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Give the report what a passed test has counted: xdist sends reports to the controller."""
     outcome: Any = yield
-    found = item.stash.get(_FOUND, None)
+    found = getattr(item, _CARRIED, None)
     if found and call.when == "call" and outcome.get_result().passed:
         import msgspec
 

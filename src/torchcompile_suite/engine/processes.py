@@ -35,6 +35,7 @@ from ..launch import messages, progress
 from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
+from ..workloads import VARIABLE, files
 from . import turns
 
 T = TypeVar("T")
@@ -96,10 +97,13 @@ def alone(installed: Path) -> Path:
 
 def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Environment:
     """The environment of a release or commit: as for ASV, no PYTHONPATH of the user's brings other
-    packages, except that of ASV_PYTHONPATH.
+    packages, except that of ASV_PYTHONPATH. The user's own workloads are there.
+
+    Raises WorkloadError as `workloads.files`.
     """
     path = os.pathsep.join(filter(None, (str(source()), os.environ.get("ASV_PYTHONPATH"))))
-    return Environment(python, {"PYTHONPATH": path, **variables})
+    own = os.pathsep.join(str(file.absolute()) for file in files())
+    return Environment(python, {"PYTHONPATH": path, VARIABLE: own, **variables})
 
 
 class Process:

@@ -74,16 +74,14 @@ def build(target: Target, batch_size: int) -> Model:
 def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
     """Module and inputs as the user's code makes them; and whether it took the batch size."""
     if target.kind == "pickle":
-        module, given = pickle.loads(Path(target.where).read_bytes())
-        return Returned(module, given), False
+        return Returned(*pickle.loads(Path(target.where).read_bytes())), False
     if target.kind == "timm":
-        module, given = _timm(target.where, batch_size)
         # Given shapes replace timm's inputs: then they decide whether the batch size can change.
-        return Returned(module, given), not target.inputs
+        return Returned(*_timm(target.where, batch_size)), not target.inputs
     if target.kind == "hf":
         from ..workloads.hugging_face import of_folder
 
-        module, given = of_folder(target.where, batch_size)
+        module, given = of_folder(target.where, None if target.inputs else batch_size)
         if not given and not target.inputs:
             raise WorkloadError(f"no inputs are known for {type(module).__name__}: give --input")
         return Returned(module, given), not target.inputs
@@ -137,17 +135,17 @@ def _model(
     from ..launch.original import keep_reset, original
 
     module, given, reset = returned
-
     if not isinstance(module, torch.nn.Module):
         raise WorkloadError(
             f"{target.factory} must return a torch.nn.Module, with or without its example inputs; "
             f"it returns {type(module).__name__}; {FORMS}"
+            if target.kind != "pickle"
+            else f"compare measures a torch.nn.Module, and not a {type(module).__name__}"
         )
     module, note = original(module)
     if reset is not None:
         keep_reset(module, reset)
-    asked = shapes(target.inputs)
-    if asked:
+    if asked := shapes(target.inputs):
         given = _random_inputs(asked, batch_size)
         scales = scales or any(shape.scales for shape in asked)
     arranged = arranged_inputs(module, given)
@@ -155,6 +153,8 @@ def _model(
         raise WorkloadError(
             f"{target.factory} returns a module alone; give its inputs: --input "
             f"8x3x224x224:float32, or {FORMS}"
+            if target.kind != "pickle"
+            else "compare needs the inputs of one call: compare(module, inputs)"
         )
     check(module, arranged)
     _initialise(module, arranged)

@@ -64,6 +64,10 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: Text = ""
 
 
+# A longer message, such as one that lists all names, would not be read by the parent process.
+LONGEST = 4000
+
+
 def outline(order: Order) -> Outline:
     """Build the workload and describe it. Never raises: a fault becomes ``error``."""
     try:
@@ -74,7 +78,7 @@ def outline(order: Order) -> Outline:
             )
         return _outline(order.workload, order.batch_size)
     except SuiteError as error:  # also of a workload file of the user's that cannot be used
-        return Outline(error=str(error))
+        return Outline(error=str(error)[:LONGEST])
     except BaseException as error:
         from ..launch import failures
 

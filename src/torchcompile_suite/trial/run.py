@@ -165,15 +165,16 @@ def _measure(
 def target_variables(trial: Trial) -> dict[str, str]:
     """The variables that make the target a workload in the outline and in all launches.
 
-    The user's own workload files stay in the list.
+    The user's own workload files are in the list, also those of packages that only this Python has.
+    Raises WorkloadError as `workloads.files`.
     """
+    files = [str(file.absolute()) for file in workloads.files()]
     if trial.target is None:
-        return {}
-    files = (str(GIVEN), os.environ.get(workloads.VARIABLE, ""))
+        return {workloads.VARIABLE: os.pathsep.join(files)}
     return {
         **(target.variables() if trial.target.kind == "file" else {}),
         target.VARIABLE: msgspec.json.encode(trial.target).decode(),
-        workloads.VARIABLE: os.pathsep.join(filter(None, files)),
+        workloads.VARIABLE: os.pathsep.join([str(GIVEN), *files]),
     }
 
 

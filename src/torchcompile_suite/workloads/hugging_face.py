@@ -152,9 +152,18 @@ def made(name: str) -> Any:
 
 
 def _of_config(kind: Any, config: Any) -> Any:
-    if hasattr(config, "use_cache"):
-        config.use_cache = False
-    return kind(config)
+    """A model of that class in float32, without a cache. No pretrained weights are downloaded.
+
+    The configurations of its parts (text, vision, backbone) have switches and a dtype of their own.
+    """
+    of_parts = library(LIBRARY).PretrainedConfig
+    parts = [config]
+    for part in parts:  # grows
+        parts += [value for value in vars(part).values() if isinstance(value, of_parts)]
+        for switch in ("use_cache", "use_pretrained_backbone"):
+            if getattr(part, switch, False):
+                setattr(part, switch, False)
+    return kind(config).float()
 
 
 def build(name: str, batch_size: int) -> Built:
@@ -163,17 +172,27 @@ def build(name: str, batch_size: int) -> Built:
     return model, inputs_of(model, MODELS[name].length, batch_size)
 
 
-def of_folder(folder: str, batch_size: int) -> Built:
+def of_folder(folder: str, batch_size: int | None) -> Built:
     """The model of a configuration that a user saved (``config.json``), with random weights.
 
-    Raises WorkloadError if it is not of a model of this transformers.
+    ``batch_size``: of the inputs (`inputs_of`); None for no inputs. Raises WorkloadError if it is
+    not of a model of this transformers.
     """
     transformers = library(LIBRARY)
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
-        raise WorkloadError(f"{folder}: {str(error).splitlines()[0]}") from None
-    (named, *_) = config.architectures or ("none",)
+        # Behind it transformers lists all models that it has.
+        reason = str(error).splitlines()[0].partition(", or contain one of")[0]
+        if "trust_remote_code" in str(error):
+            reason += "; make the model in a factory of your own: try FILE.py:make"
+        raise WorkloadError(f"{folder}: {reason}") from None
+    if not config.architectures:
+        raise WorkloadError(
+            f'{folder}: config.json has no "architectures"; add the class, such as '
+            '["LlamaForCausalLM"]'
+        )
+    named = config.architectures[0]
     kind = getattr(transformers, named, None)
     if kind is None:
         raise WorkloadError(
@@ -181,8 +200,11 @@ def of_folder(folder: str, batch_size: int) -> Built:
             f"{transformers.__version__} does not have"
         )
     model = _of_config(kind, config)
+    if batch_size is None:
+        return model, {}
     longest = getattr(config.get_text_config(), "max_position_embeddings", None) or LENGTH
-    return model, inputs_of(model, min(LENGTH, longest), batch_size)
+    # -1: there is no limit.
+    return model, inputs_of(model, min(LENGTH, longest) if longest > 0 else LENGTH, batch_size)
 
 
 def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
@@ -191,6 +213,9 @@ def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
     ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``: images
     (batch_size, channels, height, width) of the configuration's size. ``input_features``: log-mel
     frames (batch_size, bins, 3000). ``input_values``: samples (batch_size, 10000).
+
+    A language model that reads images or sound in the place of certain tokens gets text alone:
+    random tokens have no such places.
     """
     import torch
 
@@ -202,8 +227,15 @@ def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
         sides = size if isinstance(size, (list, tuple)) else (size, size)
         floats["pixel_values"] = (getattr(vision, "num_channels", 3), *sides)
     inputs: dict[str, Any] = {}
-    for argument in inspect.signature(model.forward).parameters:
+    text_alone = any(
+        getattr(model.config, f"{kind}_token_{name}", None) is not None
+        for kind in ("image", "audio")
+        for name in ("id", "index")
+    )
+    for argument, parameter in inspect.signature(model.forward).parameters.items():
         if argument in floats:
+            if text_alone and parameter.default is None:
+                continue
             inputs[argument] = torch.randn(batch_size, *floats[argument])
         elif argument in ("input_ids", "decoder_input_ids"):
             vocabulary = model.config.get_text_config().vocab_size

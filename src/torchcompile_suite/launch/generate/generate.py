@@ -25,7 +25,7 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ...cell import Cell
+from ...cell import TF32, Cell
 from ...generated import Generated
 from ...measurement import OK, Launch, Outcome
 from ...modes import EAGER
@@ -80,6 +80,11 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     cell = order.cell
     if cell.mode == EAGER or cell.differs() & {"backend", "shapes", "way"}:
         raise failures.Unsupported(f"no code is generated for {cell}")
+    if cell.dtype == TF32:
+        raise failures.Unsupported(
+            "TF32 is a setting of a device that is here: no code is generated for it; leave "
+            "--dtype tf32 out"
+        )
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
     dynamo.reset()
