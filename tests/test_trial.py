@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import torchcompile_suite
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import advice, ends, remedies, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
@@ -608,7 +608,7 @@ def test_a_long_message_of_a_model_s_process_arrives(monkeypatch: pytest.MonkeyP
     def missing(name: str) -> None:
         raise SuiteError(f"no workload {name}; there are: {'name, ' * 2000}")
 
-    monkeypatch.setattr(outlines.workloads, "get", missing)
+    monkeypatch.setattr(workloads, "get", missing)
     made = outlines.outline(outlines.Order("net", 1))
     assert msgspec.json.decode(msgspec.json.encode(made), type=Outline) == made
     assert made.error.startswith("no workload net; there are: name, ")
