@@ -20,7 +20,7 @@ import itertools, json, random
 import torch
 from torch import nn
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.launch import checks, references, state, stream, widened
+from torchcompile_suite.launch import checks, prepare, references, state, stream, values, widened
 from torchcompile_suite.launch.progress import Stages
 from torchcompile_suite.launch.build import ready, to_device
 from torchcompile_suite.launch.forward import Forward
@@ -142,6 +142,54 @@ def beside(factor):
         logits, made = subject.eager()
         return logits * factor, torch.cat([1 - made[:3], made[3:]])
     return checks.check(subject, call, Stages("habit")).reason
+
+def cold(function, result, **known):
+    "What is said of the first result of a cold start."
+    subject = Forward(Cell("habit", 1, "default"), Habit(function).eval(), (torch.randn(4, 16),))
+    first = references.first_result(subject)._replace(**known)
+    checked, reason = prepare.judged(first, result(subject.eager()))
+    return [reason, checked.compared, checked.notes]
+
+plain = habits["plain"]
+far = values.parts(torch.full((4, 16), 9.0))
+results["cold"] = {
+    "right": cold(plain, lambda made: made),
+    "dtype": cold(plain, lambda made: made.double()),
+    "zeros": cold(plain, lambda made: made * 0, expected=far),
+    "refuses": cold(refusing, lambda made: made),
+    "chooses": cold(choosing, lambda made: torch.cat([1 - made[:3], made[3:]])),
+    "chooses wrong": cold(choosing, lambda made: 1 - made),
+}
+
+def detecting(self, x):
+    return [self.layer(x) * 300, self.layer(x).sigmoid(), torch.arange(50_000), self.layer(x) > 0]
+
+def in_detections(place, change):
+    subject = Forward(Cell("habit", 1, "default"), Habit(detecting).eval(), (torch.randn(4, 16),))
+    def call():
+        made = subject.eager()
+        made[place] = change(made[place])
+        return made
+    return checks.check(subject, call, Stages("habit")).reason
+
+one = torch.arange(64).view(4, 16) == 5
+results["beside others"] = {
+    "right": in_detections(0, lambda boxes: boxes),
+    "scores": in_detections(1, lambda scores: scores * 1.01),
+    "one score": in_detections(1, lambda scores: scores * (1 + 0.01 * one)),
+    "mask": in_detections(3, lambda mask: ~mask),
+    "one of the mask": in_detections(3, lambda mask: mask ^ one),
+}
+
+def force(self, x):
+    return torch.autograd.grad(self.layer(x).square().sum(), x)[0]
+
+inputs = (torch.randn(4, 16).requires_grad_(),)
+subject = Forward(Cell("habit", 1, "default"), Habit(force).eval(), inputs)
+subject.gradients = "grad"
+with subject.context():
+    found = checks.check(subject, subject.eager, Stages("habit"))
+results["force"] = [found.reason, found.checked.reference, found.checked.notes]
 
 rows = Forward(Cell("habit", 1, "default"), Habit(keeping_rows).eval(), (torch.randn(4, 16),))
 results["choice"] = [
@@ -347,6 +395,34 @@ def test_a_choice_that_rounding_decides_is_not_called_wrong(results: dict[str, A
     assert right == ""
     assert wrong.startswith("relative error")
     assert no_rows.startswith("structure, shape")
+
+
+def test_a_first_result_is_checked_as_all_others(results: dict[str, Any]) -> None:
+    cold = results["cold"]
+    assert cold["right"] == ["", True, []]
+    assert cold["dtype"][0] == "the output has the dtype float64 instead of float32"
+    own_dtype = "compared with eager in its own dtype, not in float64: "
+    assert cold["refuses"] == ["", True, [f"{own_dtype}Refusal: float32 only"]]
+    reason, compared, notes = cold["zeros"]
+    assert (reason, compared) == ("", False)
+    assert notes[-1].startswith("accuracy not checked: rounding alone moves eager by")
+    reason, compared, notes = cold["chooses"]
+    assert (reason, compared) == ("", False)
+    assert notes[0].startswith(f"{own_dtype}rounding decides what it chooses")
+    assert notes[1:] == ["accuracy not checked: rounding decides what it chooses, compiled or not"]
+    assert cold["chooses wrong"][0].startswith("relative error")
+
+
+def test_a_wrong_tensor_is_found_beside_larger_ones(results: dict[str, Any]) -> None:
+    found = results["beside others"]
+    for name in ("right", "one score", "one of the mask"):
+        assert found[name] == "", name
+    for name in ("scores", "mask"):
+        assert found[name].startswith("half of the values of an output tensor are off by"), name
+
+
+def test_an_input_needs_a_gradient_in_float64_too(results: dict[str, Any]) -> None:
+    assert results["force"] == ["", "float64", []]
 
 
 def test_the_state_of_a_module_in_a_list_is_put_back_and_compared(results: dict[str, Any]) -> None:

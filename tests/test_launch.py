@@ -188,9 +188,24 @@ def test_the_default_heap_is_that_of_a_script(newest: ReleaseEnvironment, tmp_pa
 
 # The clock moves only when a call runs, so the figures are exact.
 TURNS = """
-import json
-from torchcompile_suite.launch import device, timing
+import json, time, types
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.launch import device, measure, timing
 from torchcompile_suite.launch.messages import Turn
+from torchcompile_suite.launch.values import Restoring
+from torchcompile_suite.request import Plan, Request
+
+def copied():
+    "So large that the kernel gives new memory each time."
+    time.sleep(0.05)
+    return b"x" * (64 << 20)
+
+restoring = Restoring(lambda: time.sleep(0.002), copied)
+of_inputs = timing.turn(restoring, device.get("cpu"), Turn("mode", 1, 0.0, 0.01))
+steps = measure._Steps(Request(Cell("well", 1, "eager"), "warm", "", Plan()), "")
+steps.on = device.get("cpu")
+subject = types.SimpleNamespace(compile=lambda: (restoring, None), module=None)
+_, _, first_call_s = steps.compile(subject, measure.Inspection())
 
 class Clock:
     now_s = 0.0
@@ -207,6 +222,7 @@ def call():
 
 timed = timing.turn(call, device.get("cpu"), Turn("mode", 2, 0.03, 0.04))
 print(json.dumps([timed.call_s, timed.calls, calls, timed.kernel_s <= timed.cpu_s]))
+print(json.dumps([of_inputs.calls, of_inputs.faults, of_inputs.cpu_s, first_call_s]))
 """
 
 
@@ -214,8 +230,15 @@ def test_calls_that_pay_for_the_other_side_do_not_count(newest: ReleaseEnvironme
     """The first calls of the turn cost 8 ms more, and are within the time that does not count."""
     done = newest.run("-c", TURNS)
     assert done.returncode == 0, done.stderr
+    exact, of_inputs = map(json.loads, done.stdout.splitlines())
     # Four calls settle: 32 ms. Then ten samples of two calls take 40 ms.
-    assert json.loads(done.stdout) == [0.002, 20, 24, True]
+    assert exact == [0.002, 20, 24, True]
+    # The copy of inputs after each call is the suite's: it makes thousands of page faults.
+    calls, faults, cpu_s, first_call_s = of_inputs
+    assert 1 <= calls <= 5
+    assert faults < 100 * calls
+    assert cpu_s < 0.002 * calls
+    assert first_call_s < 0.05
 
 
 def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -> None:

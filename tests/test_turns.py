@@ -179,9 +179,31 @@ def test_only_short_calls_are_settled(tmp_path: Path, usual_s: float, settle_s: 
     }
 
 
-def test_the_clock_is_not_read_more_often_than_every_sample(tmp_path: Path) -> None:
-    _, log, _ = launch(tmp_path, steady_s={"eager": 1e-4, "mode": 2e-4})
-    assert {turn.count for _, turn in log if isinstance(turn, Turn)} == {100}
+def test_a_warm_up_that_ends_with_a_compile_does_not_last(tmp_path: Path) -> None:
+    """The turns tell how long a call takes."""
+    usual = Timed(0.005, 4, 0, 0.01, 0.1, None)
+    found, log, _ = launch(
+        tmp_path,
+        says=lambda asked: usual if isinstance(asked, Turn) else None,
+        steady_s={"eager": 0.005, "mode": 10.0},
+    )
+    asked = [turn for _, turn in log if isinstance(turn, Turn)]
+    assert [(turn.settle_s, turn.count) for turn in asked[:2]] == [(0.0, 2), (0.0, 1)]
+    assert {(turn.settle_s, turn.count) for turn in asked[2:]} == {(PLAN.settle_s, 2)}
+    assert found.calls_a_sample == 2
+
+
+@pytest.mark.parametrize(
+    ("eager_s", "mode_s", "counts"),
+    [(1e-4, 2e-4, {("eager", 100), ("mode", 50)}), (0.1, 1e-4, {("eager", 1), ("mode", 100)})],
+)
+def test_the_clock_is_not_read_more_often_than_every_sample(
+    tmp_path: Path, eager_s: float, mode_s: float, counts: set[tuple[str, int]]
+) -> None:
+    """Each side has its own number of calls: that of the faster one would take the slower ages."""
+    found, log, _ = launch(tmp_path, steady_s={"eager": eager_s, "mode": mode_s})
+    assert {(turn.side, turn.count) for _, turn in log if isinstance(turn, Turn)} == counts
+    assert ("mode", found.calls_a_sample) in counts
 
 
 def test_an_accelerator_has_both_sides_in_one_process(tmp_path: Path) -> None:
@@ -249,17 +271,24 @@ def test_a_process_that_fails_ends_both(
 
 
 @pytest.mark.parametrize(
-    ("side", "reason"),
+    ("side", "at", "reason"),
     [
-        ("eager", "killed by SIGABRT: free(): invalid size"),
-        ("mode", "compiled, while eager runs: killed by SIGABRT: free(): invalid size"),
+        ("eager", Turn, "killed by SIGABRT: free(): invalid size"),
+        ("mode", Turn, "compiled, while eager runs: killed by SIGABRT: free(): invalid size"),
+        # In its check the process of the compiled side runs eager, too.
+        ("mode", Finish, "killed by SIGABRT: free(): invalid size"),
     ],
 )
-def test_a_process_that_ends_alone_is_blamed_alone(tmp_path: Path, side: str, reason: str) -> None:
+def test_a_process_that_ends_alone_is_blamed_alone(
+    tmp_path: Path, side: str, at: type, reason: str
+) -> None:
     pids = {"eager": os.getppid(), "mode": os.getpid()}
+    finished = iter(pids)
 
     def says(asked: object) -> Exception | None:
-        if isinstance(asked, Turn) and asked.side == side:
+        if not isinstance(asked, at):
+            return None
+        if (asked.side if isinstance(asked, Turn) else next(finished)) == side:
             outcome = Outcome(Status.CRASH, "killed by SIGABRT: free(): invalid size")
             return turns.Lost(outcome, pids[side])
         return None

@@ -26,6 +26,16 @@ def well(batch_size: int) -> Any:
     return module(lambda layer, x: layer(x).relu())
 
 
+@workload("drawn", family="tests")
+def drawn(batch_size: int) -> Any:
+    """Draws constants that no checkpoint has."""
+    import random
+    import sys
+
+    scale = random.random() + float(sys.modules["numpy"].random.random())
+    return module(lambda layer, x: layer(x) * scale)
+
+
 @workload("unrolled", family="tests")
 def unrolled(batch_size: int) -> Any:
     """Dynamo unrolls the loop: the graph has so many operators that no machine compiles it in a

@@ -140,7 +140,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
 
     - ``pairs_s``: one ``[eager, mode]`` couple for each pair of turns, in seconds a call, in the
       order of measuring. ``method``: how they were timed (`METHOD`). ``calls_a_sample``: calls
-      between two readings of the clock.
+      in the mode between two readings of the clock; eager has its own number of them.
     - ``compiler_import_s``: time to import the compiler; 0 if the first call did that, or if
       nothing was compiled.
     - ``warm_up_s``: the calls in the mode from the first one on, in seconds. ``steady``: whether

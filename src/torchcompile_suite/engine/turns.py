@@ -163,7 +163,7 @@ def _launch(
     deadline: float,
     calibrate: Calibrate,
 ) -> Launch:
-    """``ready`` gets seconds a call of each side that is warm."""
+    """``ready`` gets seconds a call of each side that is warm, and is empty after the turns."""
     # Fresh processes import at the same time. Then each warms up alone.
     for process in processes.values():
         begun(process, deadline)
@@ -177,6 +177,7 @@ def _launch(
     start = time.perf_counter()
     timed = _take_turns(sides, request, ready, threads, deadline, calibrate)
     turns_s = round(time.perf_counter() - start, 4)
+    ready.clear()  # from now on the compiled side's process runs eager as well, for the check
     ended: dict[Side, Launch] = {}
     for hosted, process in processes.items():
         process.say(Finish())
@@ -272,13 +273,18 @@ def _take_turns(
     plan, kind = request.plan, request.cell.device
     # With a device of its own, this process may be a notebook's, which uses it.
     measured = {process.pid for process in sides.values()} | {os.getpid()}
-    count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
-    longest_s = max(steady_s.values())
-    settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
+    # The fastest ones so far: the warm-up may have ended with a call that compiled.
+    call_s = dict(steady_s)
+
+    def count(side: Side) -> int:
+        return max(1, math.ceil(SAMPLE_S / call_s[side]))
 
     def turn(side: Side) -> Timed:
-        sides[side].say(Turn(side, count, settle_s, plan.turn_s))
-        return expect(sides[side], Timed, deadline)
+        settle_s = plan.settle_s if max(call_s.values()) < LONG_CALL * plan.settle_s else 0.0
+        sides[side].say(Turn(side, count(side), settle_s, plan.turn_s))
+        timed = expect(sides[side], Timed, deadline)
+        call_s[side] = min(call_s[side], timed.call_s)
+        return timed
 
     def enough(taken: dict[Side, list[Timed]], spent_s: float) -> bool:
         device.read(measured)
@@ -306,7 +312,7 @@ def _take_turns(
     on_cpu = kind == "cpu"
     return {
         "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],
-        "calls_a_sample": count,
+        "calls_a_sample": count("mode"),
         "eager_paging": _paging(timed["eager"]) if on_cpu else None,
         "paging": _paging(timed["mode"]) if on_cpu else None,
         "latency_s": [

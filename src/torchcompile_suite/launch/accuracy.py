@@ -111,7 +111,7 @@ def _errors(output: Any, expected: Any) -> tuple[float, float]:
         if not isinstance(want, torch.Tensor):
             largest = max(largest, _plain_error(got, want))
             continue
-        numbers = _finite(got, want)
+        numbers = finite_values(got, want)
         if numbers is None:
             return math.inf, math.inf
         squares[_whole(want)] += float(((numbers[0] - numbers[1]) ** 2).sum())
@@ -123,7 +123,7 @@ def _errors(output: Any, expected: Any) -> tuple[float, float]:
     return max(largest, fractions), max(largest, every)
 
 
-def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+def finite_values(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
     """The finite values of both in float64; None if the shapes or the non-finite values differ."""
     if not isinstance(got, torch.Tensor) or got.shape != want.shape:
         return None
@@ -192,7 +192,7 @@ def state_error(got: torch.Tensor | None, want: torch.Tensor | None) -> float:
     """The relative error of a tensor of a state. Each counts by itself: a counter in the millions
     must not hide a mean.
     """
-    numbers = None if got is None or want is None else _finite(got, want)
+    numbers = None if got is None or want is None else finite_values(got, want)
     if numbers is None:
         return math.inf
     if not numbers[1].numel():

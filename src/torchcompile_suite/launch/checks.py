@@ -31,6 +31,10 @@ from .widened import Traced
 # float64, and so small that the loss is straight there.
 STEP = 1e-6
 DIRECTIONS = 3
+# So many times as far off as the whole output may be, and as eager is, is no rounding.
+BESIDE = 10.0
+# Why a choice is not checked.
+CHOSEN = "rounding decides what it chooses, compiled or not"
 # A gradient is right if it is that near to the slopes.
 RIGHT = 1e-3
 
@@ -196,7 +200,7 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
             else:
                 return judged
     if undecided is not None:
-        why = f"rounding alone moves eager by {_own_error(undecided):.2g}"
+        why = moved(_own_error(undecided))
         return undecided._replace(checked=unchecked(undecided.checked, why))
     assert wrong is not None  # the ladder ends with eager's own output
     if _has_own_state(subject, wrong):
@@ -239,13 +243,47 @@ def _against(
     reason = accuracy.wrong(checked)
     otherwise = reference.otherwise
     if reason and otherwise and references.chosen_alike(expected.eager, mode, otherwise):
-        checked = unchecked(checked, "rounding decides what it chooses, compiled or not")
+        checked = unchecked(checked, CHOSEN)
         reason = ""
     if not reason and reference.name == "float64" and dtype == "float32" and subject.in_a_row:
         reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
+        if not reason and not expected.random:
+            bound = checked.tolerance
+            reason = next(filter(None, (beside_others(*three, bound) for three in several)), "")
     if not reason:
         reason = _wrong_state(subject, expected.eager, mode, reference.played, rounding)
     return Judged(checked, reason, expected, mode)
+
+
+def beside_others(eager: Parts, mode: Parts, expected: Parts, tolerance: float) -> str:
+    """Why a tensor of the mode's output is wrong by itself, although larger ones beside it hide
+    that; empty if none is. All three are alike in structure and shape.
+
+    Half of its values have to be off, by `BESIDE` times what the whole output may be off, and by
+    `BESIDE` times what eager is: where rounding decides a choice, few are. Indices are left out:
+    among equals, their order may be any. So are a few values, which differ by chance.
+    """
+    found = []
+    for own, made, want in zip(eager.leaves, mode.leaves, expected.leaves, strict=True):
+        if isinstance(made, torch.Tensor) and (
+            made.is_floating_point() or made.dtype is torch.bool
+        ):
+            pairs = accuracy.finite_values(own, want), accuracy.finite_values(made, want)
+            if pairs[0] and pairs[1] and pairs[1][1].numel() >= accuracy.LEAST_VALUES:
+                found.append([*pairs[1], pairs[0][0]])
+    sizes = [float(want.square().mean().sqrt()) for _, want, _ in found]
+    # Beside large values, rounding alone may be all that a small one consists of.
+    least = accuracy.SMALLEST_STATE * max([1.0, *sizes])
+    for (made, want, own), size in zip(found, sizes, strict=True):
+        off, own_off = (
+            float((each - want).abs().median()) / max(size, least) for each in (made, own)
+        )
+        if own_off <= accuracy.LARGEST_OWN and off > BESIDE * max(tolerance, own_off):
+            return (
+                f"half of the values of an output tensor are off by more than {off:.2g} of its "
+                f"size, where eager's are by {own_off:.2g}"
+            )
+    return ""
 
 
 def _wrong_state(
@@ -314,6 +352,11 @@ def unchecked(checked: Accuracy, why: str) -> Accuracy:
     """The comparison without a judgement, and with the reason, if there is one."""
     checked = noted(checked, f"{NOT_CHECKED}: {why}") if why else checked
     return msgspec.structs.replace(checked, eager_error=None, mode_error=None, compared=False)
+
+
+def moved(own: float) -> str:
+    """Why an output is not checked from which eager is as far as ``own``."""
+    return f"rounding alone moves eager by {own:.2g}"
 
 
 def not_checked(subject: Subject, why: str) -> Accuracy:

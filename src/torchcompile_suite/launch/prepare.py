@@ -32,6 +32,7 @@ from .build import build
 from .messages import ARTEFACTS, EXPECTED, INPUTS, PREPARED, WEIGHTS, Prepared, Service
 from .progress import Stages
 from .subject import SEED, Subject, apply, of_release
+from .values import other_dtype, parts
 
 
 def prepare(request: Request) -> Launch:
@@ -186,23 +187,40 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     try:
         _captured(told)
         first = torch.load(Path(told.folder, EXPECTED), weights_only=False)
-        tolerance = first.tolerance or accuracy.TOLERANCE["float32"]
-        compared = accuracy.compare(
-            first.eager, result, first.expected, first.reference, tolerance, first.random
-        )
-        if tolerance > accuracy.MULTIPLE * accuracy.LARGEST_OWN:  # of eager's own noise
-            nothing = Accuracy(first.reference, None, None, accuracy.TOLERANCE["float32"])
-            why = "with the same seed and the same state, eager differs from itself"
-            compared = checks.unchecked(nothing, why)
-        elif first.random and checks.shows_nothing(compared, first.expected):
-            why = "a random function, and one draw beside another shows nothing"
-            compared = checks.unchecked(compared, why)
-        elif reason := accuracy.wrong(compared):
+        compared, reason = judged(first, result)
+        if reason:
             raise failures.WrongResult(reason)
     except Exception as error:
         outcome = failures.outcome(error, "accuracy")
     described = device.describe(device.get(told.device), os.getloadavg()[0])
     _end(talk, told, outcome, accuracy=compared, environment=described)
+
+
+def judged(first: references.FirstResult, result: Any) -> tuple[Accuracy, str]:
+    """The comparison with the expected result, and why the result is wrong; empty if it is not."""
+    made = parts(result)
+    tolerance = first.tolerance or accuracy.TOLERANCE["float32"]
+    compared = accuracy.compare(
+        first.eager, made, first.expected, first.reference, tolerance, first.random
+    )
+    compared = checks.noted(compared, first.note) if first.note else compared
+    if other := other_dtype(made, first.eager):
+        return compared, f"the output has the dtype {other}"
+    if tolerance > accuracy.MULTIPLE * accuracy.LARGEST_OWN:  # of eager's own noise
+        nothing = Accuracy(first.reference, None, None, accuracy.TOLERANCE["float32"])
+        why = "with the same seed and the same state, eager differs from itself"
+        return checks.unchecked(nothing, why), ""
+    if first.random and checks.shows_nothing(compared, first.expected):
+        why = "a random function, and one draw beside another shows nothing"
+        return checks.unchecked(compared, why), ""
+    reason, own = accuracy.wrong(compared), compared.eager_error or 0.0
+    if not reason and own > accuracy.LARGEST_OWN and not first.random:
+        return checks.unchecked(compared, checks.moved(own)), ""
+    if reason and first.otherwise:
+        eager, mode = (references.Played([one], [], []) for one in (first.eager, made))
+        if references.chosen_alike(eager, mode, first.otherwise):
+            return checks.unchecked(compared, checks.CHOSEN), ""
+    return compared, reason
 
 
 def failed(connection: int, order: dict[str, Any], error: Exception, stage: str) -> None:

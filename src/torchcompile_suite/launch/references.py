@@ -110,7 +110,8 @@ class FirstResult(NamedTuple):
     """What the first call returns in eager, what it is compared with, and the name of that.
 
     ``random``: the function is random, and it is compared with another draw. ``tolerance``: an
-    error that is only rounding; None for that of the dtype.
+    error that is only rounding; None for that of the dtype. ``note``, ``otherwise``: as in
+    `Reference`.
     """
 
     eager: Parts
@@ -118,6 +119,8 @@ class FirstResult(NamedTuple):
     reference: str
     random: bool
     tolerance: float | None
+    note: str = ""
+    otherwise: Played | None = None
 
 
 def first_result(subject: Subject) -> FirstResult:
@@ -130,7 +133,8 @@ def first_result(subject: Subject) -> FirstResult:
     reference, _ = next(ladder(subject, expected))
     subject.reset()
     tolerance = rounding(subject, expected, reference, widened.trace(subject.eager))
-    return FirstResult(eager, reference.played.outputs[0], reference.name, False, tolerance)
+    name, played, note, otherwise = reference
+    return FirstResult(eager, played.outputs[0], name, False, tolerance, note, otherwise)
 
 
 def rounding(
@@ -256,9 +260,10 @@ def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
 
 
 def _double(value: torch.Tensor, device: str) -> torch.Tensor:
-    """A copy of a tensor, in float64 if it is floating-point."""
+    """A copy of a tensor, in float64 if it is floating-point. A force is a gradient of an input."""
     dtype = torch.float64 if value.is_floating_point() else value.dtype
-    return value.detach().to(device, dtype, copy=True)
+    made = value.detach().to(device, dtype, copy=True)
+    return made.requires_grad_(value.requires_grad)
 
 
 def _without_tf32(subject: Subject, expected: Expected) -> Played | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-import resource
 import time
 from collections.abc import Iterator
 from statistics import fmean
@@ -18,7 +17,7 @@ from .device import Device
 from .messages import Timed, Turn
 from .progress import rounded
 from .subject import Call, Subject
-from .values import Restoring
+from .values import Restoring, Used, used
 
 if TYPE_CHECKING:
     from .inspect.dynamo import Captures
@@ -103,10 +102,10 @@ def turn(call: Call, on: Device, asked: Turn, single: bool = False) -> Timed:
     # What is followed by a copy of its inputs is timed alone in any case.
     count = 1 if isinstance(call, Restoring) else asked.count
     _samples(call, on, count, asked.settle_s)
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    before = _used(call)
     samples = _samples(call, on, count, asked.turn_s)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    kernel_s = after.ru_stime - before.ru_stime
+    after = _used(call)
+    kernel_s = after.kernel_s - before.kernel_s
     if single and count > 1:
         singles = _samples(call, on, 1, SINGLE_SHARE * asked.turn_s)
     else:
@@ -114,11 +113,16 @@ def turn(call: Call, on: Device, asked: Turn, single: bool = False) -> Timed:
     return Timed(
         call_s=rounded(fmean(samples)),
         calls=count * len(samples),
-        faults=after.ru_minflt - before.ru_minflt,
+        faults=after.faults - before.faults,
         kernel_s=kernel_s,
-        cpu_s=kernel_s + after.ru_utime - before.ru_utime,
+        cpu_s=kernel_s + after.user_s - before.user_s,
         single_s=rounded(fmean(singles)) if single else None,
     )
+
+
+def _used(call: Call) -> Used:
+    """What calls have used so far. A copy of their inputs is the suite's, and does not count."""
+    return call.used if isinstance(call, Restoring) else used()
 
 
 def _samples(call: Call, on: Device, count: int, seconds: float) -> list[float]:

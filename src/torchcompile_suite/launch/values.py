@@ -12,6 +12,7 @@ import contextlib
 import copy
 import dataclasses
 import enum
+import resource
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -143,13 +144,30 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
+class Used(NamedTuple):
+    """What a process has used: page faults, and seconds of the processors in the kernel and out of
+    it.
+    """
+
+    faults: int = 0
+    kernel_s: float = 0.0
+    user_s: float = 0.0
+
+
+def used() -> Used:
+    """What this process has used so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return Used(usage.ru_minflt, usage.ru_stime, usage.ru_utime)
+
+
 class Restoring:
-    """A call whose inputs are as they were again after it."""
+    """A call whose inputs are as they were again after it. ``used``: what timed calls have used."""
 
     def __init__(self, call: Callable[[], Any], restore: Callable[[], object]) -> None:
         """``restore`` is called after each call, outside the clock."""
         self.inner = call
         self.restore = restore
+        self.used = Used()
 
     def __call__(self) -> Any:
         """The result of the call."""
@@ -159,14 +177,21 @@ class Restoring:
             self.restore()
 
     def timed(self, on: Device, count: int) -> float:
-        """Seconds a call, over ``count`` calls. The clock is read around each."""
+        """Seconds a call, over ``count`` calls. The clock is read around each, and the usage."""
         seconds = 0.0
         for _ in range(count):
             on.synchronize()
+            before = used()
             start = time.perf_counter()
             self.inner()
             on.synchronize()
             seconds += time.perf_counter() - start
+            after, so_far = used(), self.used
+            self.used = Used(
+                so_far.faults + after.faults - before.faults,
+                so_far.kernel_s + after.kernel_s - before.kernel_s,
+                so_far.user_s + after.user_s - before.user_s,
+            )
             self.restore()
         return seconds / count
 
