@@ -288,11 +288,11 @@ const Page = (() => {
   }
 
   // A table of text (`packs.sheet`). A column of numbers sorts by the first number of a figure as it
-  // is written: "1,234" or "0.75 [0.70, 0.80]".
+  // is written: "1,234", "0.75 [0.70, 0.80]" or "about 3 calls".
   function sheet(caption, { columns, numbers, rows }) {
     const right = new Set(numbers);
     const number = (text) => {
-      const value = Number.parseFloat(text.replaceAll(",", ""));
+      const value = Number.parseFloat(text.replace(/^about /, "").replaceAll(",", ""));
       return Number.isNaN(value) ? null : value;
     };
     return table(
@@ -314,8 +314,8 @@ const Page = (() => {
     const plain = (value) => {
       if (value === null || value === undefined) return "";
       if (typeof value !== "string") return String(value);
-      // A spreadsheet would read such a text as a formula.
-      const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+      // A spreadsheet would read such a text as a formula, and in some countries ";" ends a field.
+      const safe = value.replace(/(^|[;\t\r\n])(?=[=+\-@\t\r])/g, "$1'");
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
     const csv = () =>
@@ -361,7 +361,7 @@ const Page = (() => {
   const link = (text, page, changes) => make("a", { href: address(page, changes) }, text);
 
   // One choice: a label and a list. Options: [value, text], or a value that is its own text.
-  function choice(name, title, options, current) {
+  function choice(name, title, options, current, others = {}) {
     const select = make(
       "select",
       { id: `choose-${name}` },
@@ -370,7 +370,7 @@ const Page = (() => {
         return make("option", { value, selected: value === current ? "" : null }, text);
       }),
     );
-    select.addEventListener("change", () => choose({ [name]: select.value }));
+    select.addEventListener("change", () => choose({ ...others, [name]: select.value }));
     return make(
       "div",
       { class: "choice" },
@@ -487,9 +487,14 @@ const Page = (() => {
   const modesOf = (rows) => [...new Set([...manifest.modes, ...rows.map((row) => row.mode)])];
 
   // What the address asks for and the view does not have; null if it has everything.
+  // What an address may name. A page keeps the choices of other pages.
+  const NAMES = new Set(
+    "machine at model cell before after question batch ask target phase mode count".split(" "),
+  );
+
   function unknown({ wanted, chosen, label }) {
     const missing = Object.entries(wanted).filter(
-      ([, value]) => value && !Object.values(chosen).includes(value),
+      ([name, value]) => value && !(NAMES.has(name) && Object.values(chosen).includes(value)),
     );
     return missing.length
       ? make(

@@ -257,7 +257,7 @@
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, history.baseline, detail, at),
         ofParts(detail.parts),
-        paid(history.baseline, figure),
+        paid(history, figure),
         compiled(context, detail),
         environment(launches, detail),
         again(detail),
@@ -421,8 +421,11 @@
     );
   }
 
-  function paid(baseline, row) {
+  function paid({ baseline, question }, row) {
     if (!row || row.cold_compile_s === null || row.mode_s === null) return null;
+    // These cells have faults of timing on purpose.
+    if (question === "protocol") return null;
+    const what = baseline === "eager" ? "Compiling" : `The mode, instead of ${baseline},`;
     const even = row.break_even_state === "calls" ? row.break_even_calls : null;
     // From where the compiled model has taken some four times as long, to well beyond break-even.
     const dearest = Math.max(row.cold_compile_s, row.warm_compile_s ?? 0);
@@ -445,10 +448,10 @@
       series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
     const words =
       row.break_even_state === "never"
-        ? "Compiling never pays: compiled calls are slower."
+        ? `${what} never pays: its calls are slower.`
         : even === null
-          ? "The measurement does not decide whether compiling pays: the curves may never go below 1."
-          : `Compiling pays after ${Words.paysAfter(row)}: about ${Words.general(Number(row.break_even_s.toPrecision(2)))} s after the first call begins.`;
+          ? "The measurement does not decide whether this pays: the curves may never go below 1."
+          : `${what} pays after ${Words.paysAfter(row)}: about ${Words.general(Number(row.break_even_s.toPrecision(2)))} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",

@@ -21,12 +21,14 @@
       ? wanted.before
       : points[Math.max(0, order(after) - 1)];
     if (order(before) > order(after)) [before, after] = [after, before];
-    if (before === after) [before, after] = points.slice(Math.max(0, order(after) - 1));
+    const equal = before === after ? `Both are ${label(after)}. ` : "";
+    if (equal) [before, after] = points.slice(Math.max(0, order(after) - 1));
     Object.assign(chosen, { before, after });
     const options = points.map((point) => [point, label(point)]);
+    // A choice keeps the other end as it is shown: the address may have the two in another order.
     const choices = [
-      choice("before", "From", options.slice(0, -1), before),
-      choice("after", "To", options.slice(1), after),
+      choice("before", "From", options.slice(0, -1), before, { after }),
+      choice("after", "To", options.slice(1), after, { before }),
     ];
     const title = `What changed from ${label(before)} to ${label(after)}?`;
     const pair = await context.document(`pairs/${before}/${after}`);
@@ -34,10 +36,10 @@
       return {
         title,
         choices,
-        answer: "No cell was measured with both, so nothing can be compared.",
+        answer: `${equal}No cell has numbers of both that can be compared.`,
       };
     }
-    return { title, choices, content: ofPair(context, pair, before, after) };
+    return { title, choices, answer: equal || null, content: ofPair(context, pair, before, after) };
   };
 
   function ofPair(context, pair, before, after) {

@@ -245,7 +245,7 @@
     return section(
       "changed",
       `What changed since ${label(changes.before)}?`,
-      changes.sentence || "No cell was measured with both.",
+      changes.sentence || "No cell has numbers of both that can be compared.",
       !changes.sentence
         ? null
         : rows.length

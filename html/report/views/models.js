@@ -8,8 +8,10 @@
 
   Page.view = async (context) => {
     const { machine, at, chosen, cell } = context;
+    // Eager over eager decides nothing, measured or failed.
     const every = (await Data.figures(machine, at)).filter(
-      (row) => row.verdict || row.outcome !== "ok",
+      (row) =>
+        (row.mode !== "eager" || row.baseline !== "eager") && (row.verdict || row.outcome !== "ok"),
     );
     const questions = context.manifest.groups.filter((name) =>
       every.some((row) => row.question === name),
@@ -37,6 +39,8 @@
     const counts = KINDS.map(
       (kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`,
     );
+    const failed = rows.filter((row) => row.outcome !== "ok").length;
+    if (failed) counts.push(`without numbers ${failed}`);
     const ends = await context.document(`ends/${at}`);
     return {
       title: `All models: does it pay? ${context.title(at)}`,
