@@ -95,7 +95,7 @@ def test_the_smallest_graph_that_gains_is_the_first_whose_interval_lies_below_1(
     assert [line[:2] for line in found.sheet.lines] == [
         ["1", "1"], ["10", "1"], ["100", "1"], ["1,000", "1"], ["100", "100"]
     ]  # fmt: skip
-    assert found.sheet.lines[0][3:] == ["2", "12", found.sheet.lines[0][5], "7", "1.5", "1"]
+    assert found.sheet.lines[0][3:] == ["2", "12", "6.00 [5.92, 6.08]", "7", "1.5", "1"]
 
 
 def test_a_single_graph_is_an_answer_too() -> None:

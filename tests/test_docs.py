@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from torchcompile_suite import __version__, workloads
 from torchcompile_suite.analysis import summary
@@ -247,6 +248,24 @@ def test_the_files_of_the_table_in_contributing_exist() -> None:
                 assert any((folder / name).exists() for folder in folders), name
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "none"),
+    [
+        ("torchcompile-suite try resnet1", "resnet18", "resnet50"),
+        ("torchcompile-suite why resnet1", "resnet18", "resnet50"),
+        ("torchcompile-suite try resnet18 --mode max", "max-autotune", "default"),
+    ],
+)
+def test_bash_completes_models_and_modes(line: str, name: str, none: str) -> None:
+    words = line.split()
+    variables = {"_TORCHCOMPILE_SUITE_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    variables["COMP_CWORD"] = str(len(words) - 1)
+    done = CliRunner().invoke(app, prog_name="torchcompile-suite", env=variables)
+    assert done.exit_code == 0, done.output
+    assert f"plain,{name}" in done.stdout.splitlines()
+    assert f"plain,{none}" not in done.stdout.splitlines()
+
+
 # Content
 
 
@@ -305,6 +324,10 @@ def test_the_glossary_has_at_most_25_words_in_use() -> None:
         r"^\| \*\*(.+?)\*\* \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE
     )
     assert 15 <= len(rows) <= 25
+    files = [*PAGES, *(ROOT / "src").rglob("*.py")]
+    others = "\n".join(file.read_text("utf-8") for file in files if file.name != "glossary.md")
+    words = [word for row in rows for word in row.split(", ")]
+    assert [word for word in words if not re.search(rf"\b{word}", others, re.IGNORECASE)] == []
     assert "docs/glossary.md" in (ROOT / "CONTRIBUTING.md").read_text()
 
 

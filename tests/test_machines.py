@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -16,12 +17,13 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import METHOD, OK, Measurement, Outcome, Status
-from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.releases import catalogue, environments, ledger
 from torchcompile_suite.results import cached, machines, records
 from torchcompile_suite.results.machines import Choice, NoResultsError, Standing
 from torchcompile_suite.results.records import Record
 
 from . import examples
+from .conftest import ROOT
 from .schemas import validated
 
 
@@ -128,6 +130,38 @@ def test_bench_shows_what_this_run_has_measured(
         assert done.exit_code == 0, done.output
         assert own in done.stdout
         assert other not in done.stdout
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_bench_of_two_releases_measures_in_turns_and_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(environments.FOLDER_VARIABLE, str(tmp_path / "environments"))
+    monkeypatch.setattr(environments, "free_bytes", lambda: 10**12)
+    shutil.copy(ROOT / "asv.conf.json", tmp_path)
+    here = machine.detect().machine
+    called: list[tuple[str, ...]] = []
+
+    def asv(*arguments: str, **_: object) -> None:
+        called.append(arguments)
+        if arguments[0] != "run":
+            return
+        (commits,) = (one[9:] for one in arguments if one.startswith("HASHFILE:"))
+        assert Path(commits).read_text() == "v2.4.1\nv2.9.1\n"
+        for release, scale in (("2.4.1", 1.0), ("2.9.1", 0.5)):
+            commit = ledger.commit_of()[release]
+            journal = records.path(tmp_path / "results" / here, commit, "virtualenv-py3.11")
+            records.append(journal, examples.at(release, examples.measurement(scale=scale)))
+
+    monkeypatch.setattr(command, "run", asv)
+    done = CliRunner().invoke(app.app, ["bench", "v2.9", "v2.4"])
+    assert done.exit_code == 0, done.output
+    assert [arguments[0] for arguments in called] == ["run", "publish", "compare"]
+    assert "--interleave-rounds" in called[0]
+    assert called[2][1:] == ("v2.4.1", "v2.9.1", "--machine", here)
+    assert f"2.4.1 to 2.9.1 on {here}: 1 of 1 cells can be compared." in done.stdout
+    assert "0.50 [0.50, 0.50] │ compiled │ resnet18, batch 1" in done.stdout, "what matters most"
 
 
 def test_the_named_machine_always_wins() -> None:

@@ -84,7 +84,7 @@ def test_a_comparison_is_a_table_of_what_changed(
         outcome = Outcome(Status.CRASH, HOSTILE) if slower else made.outcome
         other = examples.measurement("other", outcome=outcome)
         records.append(journal, examples.at(release, other))
-    with pytest.raises(SuiteError, match="name each release once: v2.9, v2.9.1"):
+    with pytest.raises(SuiteError, match="name each release once"):
         torchcompile_suite.compare_releases("v2.9", "v2.9.1")
     comparison = torchcompile_suite.compare_releases("v2.4", "v2.9", machine="box")
     assert isinstance(comparison, torchcompile_suite.Comparison)

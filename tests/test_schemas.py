@@ -69,9 +69,10 @@ def test_an_answer_from_the_published_results_conforms(
 
 @pytest.mark.parametrize("file", SEGMENTS, ids=lambda file: "/".join(file.parts[-3:-1]))
 def test_a_published_segment_conforms(file: Path) -> None:
-    header, first, *_ = lzma.decompress(file.read_bytes()).splitlines()
+    header, *measured = lzma.decompress(file.read_bytes()).splitlines()
     validated("segment-header", header)
-    validated("measurement", first)
+    for measurement in measured[::10]:
+        validated("measurement", measurement)
 
 
 @given(measurements)

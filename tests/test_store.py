@@ -14,10 +14,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.conditions import Overlay
 from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.results import parsing, records, sealing, segments
@@ -578,6 +580,28 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
     assert merged.added == 1
     assert [problem.where for problem in merged.problems] == [f"box/2.9.1/{bad.name}"]
     assert list(tree(target)) == [str(good.relative_to(source))]
+
+
+def test_the_command_names_what_it_left_out(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    records.append(journal(source), made())
+    sealing.seal(source / "box")
+
+    def merged(*sources: Path) -> Result:
+        return CliRunner().invoke(app, ["results", "merge", *map(str, (target, *sources))])
+
+    done = merged(source)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == f"{source}: new files in {target}: 1\n"
+    bad = _hashed(source, DAMAGED["truncated"][0])
+    done = merged(source)
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"left out: box/2.9.1/{bad.name}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == f"{source}: new files in {target}: 0\n"
+    done = merged(tmp_path / "none", source)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"torchcompile-suite: {tmp_path / 'none'} is no folder\n"
 
 
 def test_another_machine_of_the_same_name_is_left_out(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from torchcompile_suite.engine.processes import HERE, import_path
 from torchcompile_suite.launch.progress import Look, Whereabouts, phase, read, told
 from torchcompile_suite.measurement import Outcome, Status
 
+from .test_launch import wait_until
+
 TORCH = "/x/site-packages/torch"
 
 
@@ -105,10 +107,11 @@ def test_a_stack_without_our_frames_belongs_to_the_last_known_stage() -> None:
 
 
 WAITS = """
-import sys, time
+import pathlib, sys, time
 from torchcompile_suite.launch.progress import Stages, answer
 answer()
 with Stages("cell")("eager"):
+    pathlib.Path(__file__).with_name("begun").touch()
     {work}
 """
 
@@ -128,6 +131,7 @@ def test_a_process_says_how_far_it_is_even_in_native_code(
     path = {"PYTHONPATH": import_path(tmp_path)}
     process = processes.spawn(HERE, tmp_path / "log", "waits", path)
     try:
+        wait_until((tmp_path / "begun").exists)
         with pytest.raises(turns.TimedOut, match=words):
             process.hear(time.monotonic() + 3)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,6 +174,64 @@ def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
     (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
     assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
     assert broken.details[0] == "at model.py:12 in forward: x.item()"
+
+
+@pytest.mark.parametrize("limit", judging.LIMITS)
+def test_a_limit_holds_at_its_number_and_not_below(limit: str) -> None:
+    sites = [Site("one"), Site("other")]
+    counts = msgspec.structs.replace(COUNTS, recompiles=sites, cudagraph_skips=sites)
+    name = judging.LIMITS[limit]
+    number = counts.number(name)
+    assert number
+    assert judging.beyond(counts, {limit: number}) == []
+    found = judging.beyond(counts, {limit: number - 1})
+    assert found[0].what == f"{name.replace('_', ' ')}: {number}, and {limit}={number - 1}"
+
+
+# Counts without torch.
+UNRECORDED = """
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from torchcompile_suite.contract.counting import Counting
+from torchcompile_suite.contract.counts import Counts
+
+sys.modules["torch"] = SimpleNamespace(__version__="2.15.0")
+
+
+@pytest.fixture
+def hold(compile_contract):
+    counting = Counting()
+    counting.counts = Counts(2)
+    return lambda: compile_contract._hold("block", counting)
+
+
+def test_recorded(hold):
+    hold()
+
+
+@pytest.mark.compile_contract(recorded=False, max_graphs=2)
+def test_within(hold):
+    hold()
+
+
+@pytest.mark.compile_contract(recorded=False, max_graphs=1)
+def test_beyond(hold):
+    hold()
+"""
+
+
+def test_a_test_that_is_not_recorded_has_limits_and_no_entry(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(UNRECORDED)
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    for options in (("--compile-contract=update",), ()):
+        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
+        assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+        assert "graphs: 2, and max_graphs=1" in done.stdout
+        models = [entry.model for entry in file.read(tmp_path / file.NAME).entries]
+        assert models == ["test_it.py::test_recorded"]
 
 
 def test_a_model_is_named_from_the_contract_and_from_here(

@@ -62,6 +62,13 @@ def test_times(compile_contract, monkeypatch, choice):
     row = Row("", "", None, OK, ratio=Interval(1.0, 0.9, 1.1))
     monkeypatch.setattr(plugin, "measured", lambda *_: row)
     assert compile_contract.faster_than_eager(object(), (), cannot_tell=choice) is row
+
+
+@pytest.mark.parametrize("most", [0.75, 0.85, 0.95])
+def test_share(compile_contract, monkeypatch, most):
+    row = Row("", "", None, OK, ratio=Interval(0.85, 0.8, 0.9))
+    monkeypatch.setattr(plugin, "measured", lambda *_: row)
+    assert compile_contract.no_slower_than(most, object(), ()) is row
 """
 
 
@@ -73,10 +80,12 @@ def test_what_cannot_be_told_is_as_the_user_chose(
     (tmp_path / "test_times.py").write_text(UNCLEAR)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_times.py")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "2 failed, 1 passed, 1 warning" in done.stdout, done.stdout + done.stderr
+    assert "4 failed, 2 passed, 1 warning" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("\nobject: cannot tell whether compiling pays") == 1
     assert "PytestWarning: object: cannot tell whether compiling pays" in done.stdout
     assert "compile_contract_cannot_tell is pass or fail, and not 'maybe'" in done.stdout
+    assert "\nobject: compiled code takes more than 0.75 of eager's time" in done.stdout
+    assert "\nobject: cannot tell whether compiled code takes at most 0.85 of" in done.stdout
 
 
 MEASURED = """

@@ -49,7 +49,7 @@ def test_find_never_breaks(name):
 
 def test_two_digit_minors_sort_as_numbers():
     assert max(catalogue.read(), key=lambda r: r.key).version != "2.9.1"
-    assert catalogue.newest_patch("2.14") == find("2.14.1")
+    assert catalogue.newest_patch("2.14", [find("2.14.1"), find("2.14.0")]) == find("2.14.1")
     assert catalogue.newest_patch("3.0") is None
 
 

@@ -180,10 +180,10 @@ def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> N
 @pytest.mark.parametrize(
     ("fit", "expected"),
     [
-        (5, [["2.4.1", "2.6.0", "2.9.1", "2.12.1", "2.15.0"]]),
-        (3, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
-        (4, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
-        (2, [["2.4.1"], ["2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
+        (5, [["2.4", "2.6", "2.9", "2.12", "2.15"]]),
+        (3, [["2.4", "2.6"], ["2.9", "2.12", "2.15"]]),
+        (4, [["2.4", "2.6"], ["2.9", "2.12", "2.15"]]),
+        (2, [["2.4"], ["2.6", "2.9"], ["2.12", "2.15"]]),
     ],
 )
 def test_releases_that_do_not_fit_together_are_measured_in_groups(
@@ -191,13 +191,7 @@ def test_releases_that_do_not_fit_together_are_measured_in_groups(
 ) -> None:
     _with_free(monkeypatch, fit)
     groups = room.groups(RELEASES, PYTHON)
-    versions = [
-        [catalogue.find(f"v{release.minor}").version for release in group] for group in groups
-    ]
-    newest = {release.minor: release.version for release in RELEASES}
-    assert versions == [
-        [newest[".".join(version.split(".")[:2])] for version in group] for group in expected
-    ]
+    assert [[release.minor for release in group] for group in groups] == expected
 
 
 def test_an_interrupted_history_goes_on_with_its_groups(

@@ -146,11 +146,12 @@ def filled(package_index):
 
 @pytest.fixture
 def suite(tmp_path):
-    """A temporary catalogue with its locks, which has the last releases."""
+    """A temporary catalogue with its locks, which has the known releases only."""
     file, locks = tmp_path / "releases.toml", tmp_path / "locks"
-    text = catalogue.CATALOGUE.read_text()
-    head = text.index("[[release]]\n" + f'version = "{KNOWN[0].version}"')
-    file.write_text("# A comment that stays.\n\n" + text[head:])
+    entries = catalogue.CATALOGUE.read_text().split("[[release]]\n")
+    versions = tuple(f'version = "{release.version}"\n' for release in KNOWN)
+    known = [entry for entry in entries if entry.startswith(versions)]
+    file.write_text("[[release]]\n".join(["# A comment that stays.\n\n", *known]))
     locks.mkdir()
     for release in KNOWN:
         shutil.copy(release.lock, locks)
