@@ -808,6 +808,7 @@ def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
     assert Report(tmp_path / "again").everything() == report.everything()
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_no_number_of_releases_makes_the_site_endless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
