@@ -75,6 +75,17 @@ _run: ContextVar[Run | None] = ContextVar("run", default=None)
 _finding = Run(compares=True)
 
 
+# Options of `asv run` that would make wrong results, or change nothing that somebody relies on.
+_REFUSED = {
+    "dry_run": "--dry-run has no use here: a measurement is recorded, and ASV's files are made of "
+    "the records; to measure and record nothing: torchcompile-suite try",
+    "set_commit_hash": "--set-commit-hash would record one release's numbers as another's; name "
+    "the release: asv run v2.9^!",
+    "attribute": "--attribute and --cpu-affinity change no measurement here; for the variables "
+    "that do, see docs/measure-releases.md, and for processors: taskset -c 0-3 asv run ...",
+}
+
+
 def current() -> Run | None:
     """The run of `asv run` in progress. None in other commands, such as `asv find`."""
     return _run.get()
@@ -92,21 +103,9 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(cls: type[AsvRun], conf: Any, **options: Any) -> Any:
         skip = options.pop("skip_successful", False) | options.pop("skip_failed", False)
-        if options.get("dry_run"):
-            raise SuiteError(
-                "--dry-run has no use here: a measurement is recorded, and ASV's files are made "
-                "of the records; to measure and record nothing: torchcompile-suite try"
-            )
-        if options.get("set_commit_hash"):
-            raise SuiteError(
-                "--set-commit-hash would record one release's numbers as another's; name the "
-                "release: asv run v2.9^!"
-            )
-        if options.get("attribute"):
-            raise SuiteError(
-                "--attribute and --cpu-affinity change no measurement here; for the variables that "
-                "do, see docs/measure-releases.md, and for processors: taskset -c 0-3 asv run ..."
-            )
+        for name, reason in _REFUSED.items():
+            if options.get(name):
+                raise SuiteError(reason)
         for name in ("append_samples", "profile"):
             if options.get(name):
                 log.warning(f"--{name.replace('_', '-')} does nothing in the suite's benchmarks")

@@ -76,8 +76,8 @@ def generate(order: Order, target: Target) -> Launch:
     )
 
 
-def _generate(order: Order, target: Target, stages: Stages) -> Generated:
-    cell = order.cell
+def _check(cell: Cell) -> None:
+    """Raise `failures.Unsupported` for a cell for which no code is generated."""
     if cell.mode == EAGER or cell.differs() & {"backend", "shapes", "way"}:
         raise failures.Unsupported(f"no code is generated for {cell}")
     if cell.dtype == TF32:
@@ -85,6 +85,11 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
             "TF32 is a setting of a device that is here: no code is generated for it; leave "
             "--dtype tf32 out"
         )
+
+
+def _generate(order: Order, target: Target, stages: Stages) -> Generated:
+    cell = order.cell
+    _check(cell)
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
     dynamo.reset()
