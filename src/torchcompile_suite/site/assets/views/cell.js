@@ -448,7 +448,7 @@
       series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
     const words =
       row.break_even_state === "never"
-        ? `${what} never pays: its calls are slower.`
+        ? `${what} never pays: compiled calls are slower.`
         : even === null
           ? "The measurement does not decide whether this pays: the curves may never go below 1."
           : `${what} pays after ${Words.paysAfter(row)}: about ${Words.general(Number(row.break_even_s.toPrecision(2)))} s after the first call begins.`;
