@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -165,6 +166,12 @@ class ReleaseEnvironment:
         return subprocess.run(  # type: ignore[call-overload, no-any-return]
             [str(self.python), *arguments], capture_output=True, text=True, **options
         )
+
+    def answer(self, program: str, *arguments: str, **options: object) -> Any:
+        """The JSON that the program prints."""
+        done = self.run("-c", program, *arguments, **options)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     def launch(self, request: Request, workloads: Path | None = None, **variables: str) -> Launch:
         """Make the launch, with the workloads of that file."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -150,10 +149,8 @@ print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def results(newest: ReleaseEnvironment) -> dict[str, Any]:
-    done = newest.run("-c", COMPARE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+def results(newest: ReleaseEnvironment) -> Any:
+    return newest.answer(COMPARE)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +256,6 @@ def test_a_training_step_is_checked_with_the_weights_before_the_first_step(
     newest: ReleaseEnvironment,
 ) -> None:
     """The number of steps before the check differs from launch to launch."""
-    done = newest.run("-c", STEPS)
-    assert done.returncode == 0, done.stderr
-    found, errors = json.loads(done.stdout)
+    found, errors = newest.answer(STEPS)
     assert found == [False, True, False, True]
     assert errors[0] == errors[1] < 1e-5

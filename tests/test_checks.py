@@ -6,7 +6,6 @@ eager runs it, or with a fault. tests/test_compiled.py has compiled ones.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -333,10 +332,8 @@ print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def results(newest: ReleaseEnvironment) -> dict[str, Any]:
-    done = newest.run("-c", HABITS)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+def results(newest: ReleaseEnvironment) -> Any:
+    return newest.answer(HABITS)
 
 
 @pytest.mark.parametrize(
@@ -631,10 +628,8 @@ print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def served(newest: ReleaseEnvironment) -> dict[str, Any]:
-    done = newest.run("-c", STREAMS)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+def served(newest: ReleaseEnvironment) -> Any:
+    return newest.answer(STREAMS)
 
 
 @pytest.mark.parametrize(

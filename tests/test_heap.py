@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -157,9 +156,7 @@ def test_the_remedy_and_the_suite_settle_the_heap(newest: ReleaseEnvironment) ->
     """Both are counted beside a process with malloc's defaults, which has page faults."""
 
     def faults(*arguments: str, **variables: str) -> int:
-        done = newest.run("-c", FAULTS, *arguments, env=newest.variables(**variables))
-        assert done.returncode == 0, done.stderr
-        return int(json.loads(done.stdout))
+        return int(newest.answer(FAULTS, *arguments, env=newest.variables(**variables)))
 
     assert faults() > 1000
     assert faults(**heap.VARIABLES) <= 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -50,9 +49,7 @@ def test_a_cell_is_built_in_its_precision_and_layout(newest: ReleaseEnvironment)
         Cell("resnet18", 2, "default", dtype="tf32"),
     ]
     order = "\n".join(msgspec.json.encode(cell).decode() for cell in cells)
-    done = newest.run("-c", BUILD, input=order)
-    assert done.returncode == 0, done.stderr
-    plain, half, weights, last, tf32 = json.loads(done.stdout)
+    plain, half, weights, last, tf32 = newest.answer(BUILD, input=order)
     float32, bfloat16 = "torch.float32", "torch.bfloat16"
     assert plain == [float32, float32, float32, False, False]
     assert half == [float32, float32, "torch.float16", False, False], "an autocast region"

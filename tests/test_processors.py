@@ -137,6 +137,14 @@ def test_probes_take_two_cores_of_one_kind(
     assert processors.two() == two
 
 
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of planted control groups. Its file ``own`` names the groups of this process."""
+    monkeypatch.setattr(control_group, "ROOT", tmp_path)
+    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("files", "granted"),
     [
@@ -152,42 +160,32 @@ def test_probes_take_two_cores_of_one_kind(
     ],
 )
 def test_a_control_group_may_grant_a_part_of_the_processors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], granted: float
+    groups: Path, files: dict[str, str], granted: float
 ) -> None:
-    monkeypatch.setattr(control_group, "ROOT", tmp_path / "cgroup")
-    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
     assert control_group.processors() == 0, "no file at all"
-    (tmp_path / "own").write_text("4:cpu,cpuacct:/x\n2:memory:/y\n0::/a/b\n")
+    (groups / "own").write_text("4:cpu,cpuacct:/x\n2:memory:/y\n0::/a/b\n")
     for name, text in files.items():
-        file = tmp_path / "cgroup" / name
+        file = groups / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n")
     assert control_group.processors() == granted
 
 
-def test_a_control_group_may_grant_a_part_of_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control_group, "ROOT", tmp_path)
-    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
-    (tmp_path / "own").write_text("0::/../../of-the-host\n")
-    (tmp_path / "memory.max").write_text("max\n")
+def test_a_control_group_may_grant_a_part_of_the_memory(groups: Path) -> None:
+    (groups / "own").write_text("0::/../../of-the-host\n")
+    (groups / "memory.max").write_text("max\n")
     assert control_group.memory_bytes() is None
-    (tmp_path / "memory.max").write_text("2147483648\n")
+    (groups / "memory.max").write_text("2147483648\n")
     assert control_group.memory_bytes() == 2 << 30
-    (tmp_path / "memory.current").write_text("1073741824\n")
+    (groups / "memory.current").write_text("1073741824\n")
     assert control_group.memory_bytes() == 1 << 30
-    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 1048576\nactive_file 7\n")
+    (groups / "memory.stat").write_text("anon 5\ninactive_file 1048576\nactive_file 7\n")
     assert control_group.memory_bytes() == (1 << 30) + (1 << 20), "of what can be dropped"
 
 
-def test_version_1_of_control_groups_counts_the_groups_inside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control_group, "ROOT", tmp_path)
-    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
-    (tmp_path / "own").write_text("2:memory:/x\n")
-    folder = tmp_path / "memory" / "x"
+def test_version_1_of_control_groups_counts_the_groups_inside(groups: Path) -> None:
+    (groups / "own").write_text("2:memory:/x\n")
+    folder = groups / "memory" / "x"
     folder.mkdir(parents=True)
     for name, text in {
         "limit_in_bytes": "1000",

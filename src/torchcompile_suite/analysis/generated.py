@@ -114,21 +114,24 @@ def count_of_launches(rows: Iterable[Row]) -> str:
     return WITH_CUDA_GRAPHS if graphs else LAUNCHES
 
 
+def of_any_machine(records: Iterable[Record]) -> list[Record]:
+    """A record for each release and cell: of several machines, one that has code if any has."""
+    found: dict[tuple[str, Cell], Record] = {}
+    for record in records:
+        at = record.release, matrix.on_any_device(record.measurement.cell)
+        ok = record.measurement.outcome.ok
+        if at not in found or (ok and not found[at].measurement.outcome.ok):
+            found[at] = record
+    return list(found.values())
+
+
 def rows(records: Iterable[Record], releases: Sequence[str] = ()) -> list[Row]:
     """A row for each release and cell of ``records.generated``, of those releases if any is named.
 
-    Where several machines have the same cell, one with counts is taken. By workload, phase, mode
-    and target, then by release.
+    By workload, phase, mode and target, then by release.
     """
-    found: dict[tuple[str, Cell], Row] = {}
-    for record in records:
-        if releases and record.release not in releases:
-            continue
-        made = row(record)
-        at = made.release, made.cell
-        if at not in found or (made.outcome.ok and not found[at].outcome.ok):
-            found[at] = made
-    return sorted(found.values(), key=_order)
+    wanted = (one for one in records if not releases or one.release in releases)
+    return sorted(map(row, of_any_machine(wanted)), key=_order)
 
 
 def _order(of: Row) -> tuple[object, ...]:

@@ -21,8 +21,8 @@ with user_errors():  # a workload file of the user's may not be usable
 def setup() -> None:
     """Prepare this process. ASV calls it once, in the folder of its configuration."""
     with user_errors():
-        if files := workloads.files():
-            os.environ[workloads.VARIABLE] = os.pathsep.join(str(file.resolve()) for file in files)
+        if files := workloads.listed_files():
+            os.environ[workloads.VARIABLE] = files
         Machine.hardcoded_machine_name = machine.shown_first()
     programs.stop_in_order()
     patches.apply()

@@ -35,7 +35,7 @@ from ..launch import messages, progress
 from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
-from ..workloads import VARIABLE, files
+from ..workloads import VARIABLE, listed_files
 from . import turns
 
 T = TypeVar("T")
@@ -102,8 +102,7 @@ def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})
     Raises WorkloadError as `workloads.files`.
     """
     path = os.pathsep.join(filter(None, (str(source()), os.environ.get("ASV_PYTHONPATH"))))
-    own = os.pathsep.join(str(file.absolute()) for file in files())
-    return Environment(python, {"PYTHONPATH": path, VARIABLE: own, **variables})
+    return Environment(python, {"PYTHONPATH": path, VARIABLE: listed_files(), **variables})
 
 
 class Process:

@@ -35,6 +35,7 @@ FILE = "machine.json"
 LABEL_CHARACTERS = 63
 # The name of a machine's folder of results is no longer than this.
 NAME_CHARACTERS = 100
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._\-]{{0,{NAME_CHARACTERS - 1}}}")
 # The kernel's side of the driver for AMD's GPUs, and what chooses the build of torch for them.
 CPUINFO = Path("/proc/cpuinfo")
 _ROCM = Path("/dev/kfd")
@@ -155,7 +156,7 @@ def detect(name: str | None = None, kind: str | None = None) -> Machine:
     )
     derived = as_label(class_of(here._asdict()), NAME_CHARACTERS)
     name = name or os.environ.get(MACHINE_VARIABLE) or derived
-    if len(name) > NAME_CHARACTERS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]*", name):
+    if not NAME.fullmatch(name):
         raise SuiteError(
             f"machine name {name!r} is not usable as a folder; use at most {NAME_CHARACTERS} "
             "letters, digits, '.', '_', '-', and begin with a letter or a digit, in "

@@ -29,8 +29,6 @@ _MOST_BYTES = 1 << 20
 # ASV makes the values parts of the names of files, of which a file system takes 255 bytes.
 _NAME_BYTES = 200
 _FIELDS = {*machine.Machine._fields, "version"}
-# As `host.machine.detect` gives them.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 # What steers a terminal, reverses the order of text, or cannot be encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -93,7 +91,7 @@ def read(folder: Path) -> Description:
     # ASV makes folders of these.
     for key, value in fields.items():
         check_text(f"{key}-{value}")
-    if not _NAME.fullmatch(folder.name):
+    if not machine.NAME.fullmatch(folder.name):
         raise ValueError("the name of its folder is none that a machine can have")
     if fields.get("machine") != folder.name:
         name = fields.get("machine")

@@ -168,13 +168,13 @@ def target_variables(trial: Trial) -> dict[str, str]:
     The user's own workload files are in the list, also those of packages that only this Python has.
     Raises WorkloadError as `workloads.files`.
     """
-    files = [str(file.absolute()) for file in workloads.files()]
+    files = workloads.listed_files()
     if trial.target is None:
-        return {workloads.VARIABLE: os.pathsep.join(files)}
+        return {workloads.VARIABLE: files}
     return {
         **(target.variables() if trial.target.kind == "file" else {}),
         target.VARIABLE: msgspec.json.encode(trial.target).decode(),
-        workloads.VARIABLE: os.pathsep.join([str(GIVEN), *files]),
+        workloads.VARIABLE: os.pathsep.join(filter(None, (str(GIVEN), files))),
     }
 
 

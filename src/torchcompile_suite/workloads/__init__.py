@@ -212,6 +212,11 @@ def files() -> list[Path]:
     return list({path.resolve(): path for path in paths}.values())
 
 
+def listed_files() -> str:
+    """`files` as the text of `VARIABLE`, for processes in other folders. Raises as `files`."""
+    return os.pathsep.join(str(path.absolute()) for path in files())
+
+
 def _load_file(path: Path) -> None:
     name = f"torchcompile_suite_workloads_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

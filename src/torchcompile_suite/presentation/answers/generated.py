@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median_low
 
-from ... import matrix
 from ...analysis import break_tables
 from ...analysis import generated as code
 from ...analysis.break_tables import Compared
@@ -63,15 +62,9 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     Captures need no machine and take seconds. Both kinds of cells capture the same graphs. Of a
     model that breaks, PyTorch's number is larger: it counts a place in each function above it.
     """
-    # What two machines generated for one cell says the same; code counts before a failure.
-    by_outcome = sorted(records, key=lambda record: record.measurement.outcome.ok)
-    by_cell = {
-        (record.release, matrix.on_any_device(record.measurement.cell)): record
-        for record in by_outcome
-    }
     found = [
         (one, record.measurement.cell)
-        for record in by_cell.values()
+        for record in code.of_any_machine(records)
         if (one := break_tables.compared(record.release, record.measurement)) is not None
     ]
     found.sort(key=lambda pair: (pair[0].workload, pair[1].target))
