@@ -75,7 +75,7 @@ _run: ContextVar[Run | None] = ContextVar("run", default=None)
 _finding = Run(compares=True)
 
 
-# Options of `asv run` that would make wrong results, or change nothing that somebody relies on.
+# Options of `asv run` that would record wrong results, or that have no effect here.
 _REFUSED = {
     "dry_run": "--dry-run has no use here: a measurement is recorded, and ASV's files are made of "
     "the records; to measure and record nothing: torchcompile-suite try",

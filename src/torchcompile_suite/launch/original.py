@@ -112,8 +112,8 @@ def original(module: torch.nn.Module) -> tuple[torch.nn.Module, str]:
 def refuse_compiled(module: torch.nn.Module, call: Callable[[], object]) -> None:
     """Call, and raise WorkloadError if anything compiled while the module ran in eager.
 
-    What the factory has called and compiled is compiled anew. Dynamo is not imported for this, and
-    may be imported by the call: by a module that compiles a part of itself only then.
+    What the factory has called and compiled is compiled anew. This does not import Dynamo. The call
+    may import it, if the module compiles a part of itself only then.
     """
     if dynamo := sys.modules.get(_METRICS):
         torch._dynamo.reset()
